@@ -88,7 +88,8 @@ async def reconcile(
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
         rules = await around.calculate(things, related.rules, request.parent, settings, stock=request.stock)
-        return CustomizeAnswer(tuple(rules), {} if request.stock else PARENT_ANNOTATIONS).to_json()
+        ours = () if request.stock else (PARENT_ANNOTATIONS, settings.system_namespace)
+        return CustomizeAnswer(tuple(rules), *ours).to_json()
     call = _Call(api, settings, now, around, things)
     going = verb == "finalize" or request.finalizing
     answer = await (call.finalize(request) if going else call.sync(request))

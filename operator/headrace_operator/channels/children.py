@@ -46,7 +46,8 @@ class Children:
     """The children of all channels.
 
     Attributes:
-        listeners: called with the uid of a channel of which a child has changed.
+        listeners: called with the uid of a channel of which a child has changed, and with the child's namespace.
+        system_namespace: where channels have children beside their own namespaces; empty while it is unknown.
         own_namespace: the only namespace that is watched; empty: all of them.
     """
 
@@ -58,7 +59,8 @@ class Children:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         own_namespace: str = "",
     ) -> None:
-        self.listeners: list[Callable[[str], None]] = []
+        self.listeners: list[Callable[[str, str], None]] = []
+        self.system_namespace = ""
         self._api = api
         self._discovery = discovery
         self._channels = channels
@@ -99,10 +101,17 @@ class Children:
         found: str | None = (body["metadata"].get("labels") or {}).get(UID_LABEL)
         return found
 
+    def is_at_home(self, namespace: str, parents: str) -> bool:
+        """May a channel in the namespace `parents` have children here?
+
+        A tenant can make an object in his own namespace that bears the uid of any channel (ADR 052).
+        """
+        return namespace == parents or self.system_namespace in ("", namespace)
+
     def observed(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
         """The channel's children as the hook sees them."""
         found: dict[str, dict[str, Body]] = {}
-        for (kind, place), body in self._of(parent["metadata"]["uid"]):
+        for (kind, place), body in self._of(parent):
             own = place[0] == parent["metadata"]["namespace"]
             found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
         return found
@@ -112,7 +121,7 @@ class Children:
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
-            if body is not None and (own or not is_of_one_namespace(body)):
+            if body is not None and (own or (self.is_at_home(place[0], "") and not is_of_one_namespace(body))):
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
         return found
 
@@ -158,7 +167,7 @@ class Children:
                     problems.append(ChildProblem.of(child.spot, error))
             else:
                 waits += [] if wait is None else [wait]
-        for spot, live in list(self._of(uid)):
+        for spot, live in list(self._of(parent)):
             if spot not in wanted and (spot[0].title, spot[1][1]) not in unread:
                 check()
                 problems += await self._let_go(parent, spot, live)
@@ -268,10 +277,11 @@ class Children:
     def _owned(self, spot: Spot) -> bool:
         return bool(children_of.owners(self._watch(spot[0]).cache.get(spot[1])))
 
-    def _of(self, uid: str) -> Iterator[tuple[Spot, Body]]:
-        for spot in sorted(self._index.spots.get(uid, ()), key=lambda each: (each[0].title, each[1])):
+    def _of(self, parent: Mapping[str, Any]) -> Iterator[tuple[Spot, Body]]:
+        spots = self._index.spots.get(parent["metadata"]["uid"], ())
+        for spot in sorted(spots, key=lambda each: (each[0].title, each[1])):
             body = self._watch(spot[0]).cache.get(spot[1])
-            if body is not None:
+            if body is not None and self.is_at_home(spot[1][0], parent["metadata"]["namespace"]):
                 yield spot, body
 
     def _watch(self, kind: Kind) -> Watch:
@@ -300,4 +310,4 @@ class Children:
             return
         for uid in (belonging(old) | belonging(new)) | self._wants.by(spot):
             for listener in self.listeners:
-                listener(uid)
+                listener(uid, spot[1][0])

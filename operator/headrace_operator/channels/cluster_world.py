@@ -19,7 +19,7 @@ from headrace_operator.channels.children import Children
 from headrace_operator.channels.kube_events import EventWriter
 from headrace_operator.channels.related_objects import RelatedObjects
 from headrace_operator.kube.api import Body, Conflict, KubeApi
-from headrace_operator.kube.kinds import CHANNEL, Discovery, Key, key
+from headrace_operator.kube.kinds import CHANNEL, Discovery, Key, is_name, key
 from headrace_operator.kube.watch import Cache
 
 Customize = Callable[[Body], Awaitable[CustomizeAnswer]]
@@ -101,7 +101,8 @@ class ClusterWorld:
         found = set()
         for one in references:
             kind = await self.discovery.by_kind(one.api_version, one.kind)
-            if kind is None or not one.name:
+            # An entry may have any text for a name.
+            if kind is None or not is_name(one.name):
                 continue
             live = await self.api.get(kind.path(one.namespace, one.name))
             if live is None or live["metadata"]["uid"] != one.uid:
@@ -149,6 +150,7 @@ class ClusterWorld:
         answer = await self._customize(channel)
         await self.related.ask_for(key(channel), answer.rules)
         wishes.of, wishes.annotations = version, answer.annotations
+        self.children.system_namespace = answer.system_namespace
 
     async def _hold(self, channel: Body, wishes: Wishes) -> Body:
         """Give the channel our finalizer and the annotations that it should have, in one patch."""

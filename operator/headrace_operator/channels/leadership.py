@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 from headrace.core.channel.child_marks import CHANNEL_ANNOTATION
 from headrace.core.errors import Refused, Unavailable
@@ -17,10 +16,10 @@ from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.channels import channel_object
 from headrace_operator.channels.channel_work import ChannelWork
-from headrace_operator.channels.child import title
+from headrace_operator.channels.child import Spot, title
 from headrace_operator.channels.cluster_world import ClusterWorld
 from headrace_operator.kube.api import Body, passes
-from headrace_operator.kube.kinds import CHANNEL, Key, key
+from headrace_operator.kube.kinds import CHANNEL, Key, is_name, key
 
 STRAYS_SECONDS, REFUSED_SECONDS = 5.0, 60.0
 
@@ -63,6 +62,7 @@ class Leadership:
     async def _look_for_strays(self) -> None:
         """Delete children whose channel is gone for good, because its finalizer was taken away by force.
 
+        Delete those that are where their channel can't have any: they are of an earlier installation, or forged.
         Delete also shared children that no channel wants: the last one that did has gone while no operator was there,
         or before all channels were seen.
         """
@@ -71,8 +71,8 @@ class Leadership:
             await asyncio.sleep(STRAYS_SECONDS)
             for spot, body in list(self._children.all()):
                 uid = self._children.channel_of(body)
-                if uid is not None and uid not in self._places and self._world.channels.complete:
-                    await self._remove_stray(spot, body, uid)
+                if uid is not None and self._world.channels.complete:
+                    await self._remove_if_stray(spot, body, uid)
             if not await self._release_shared():
                 await asyncio.sleep(REFUSED_SECONDS)
             elif not self._children.unwanted:
@@ -93,22 +93,29 @@ class Leadership:
             self._trouble.over()
         return not problems
 
-    async def _remove_stray(self, spot: Any, body: Body, uid: str) -> None:
-        namespace, _, name = (body["metadata"].get("annotations") or {}).get(CHANNEL_ANNOTATION, "").partition("/")
-        if not name:
-            return
+    async def _remove_if_stray(self, spot: Spot, body: Body, uid: str) -> None:
         try:
-            channel = await self._world.api.get(CHANNEL.path(namespace, name))
-            if channel is None or channel["metadata"]["uid"] != uid:
-                _log.info("a child's channel is gone, deleting it", child=title(spot))
+            if await self._is_stray(spot, body, uid):
+                _log.info("a child has no channel, or not here: deleting it", child=title(spot))
                 await self._world.api.delete(spot[0].path(*spot[1]), body["metadata"]["uid"])
         except (Unavailable, Refused) as error:
             write = _log.debug if passes(error) else _log.warning
             write("a child without channel can't be deleted", child=title(spot), error=str(error))
 
-    def _on_child(self, uid: str) -> None:
+    async def _is_stray(self, spot: Spot, body: Body, uid: str) -> bool:
+        kept, (_, (here, _)) = self._places.get(uid), spot
+        if kept is not None:
+            return not self._children.is_at_home(here, kept[0])
+        namespace, _, name = (body["metadata"].get("annotations") or {}).get(CHANNEL_ANNOTATION, "").partition("/")
+        # Whoever made the object may have written anything there.
+        if not (is_name(namespace) and is_name(name)):
+            return False
+        channel = await self._world.api.get(CHANNEL.path(namespace, name))
+        return channel is None or channel["metadata"]["uid"] != uid
+
+    def _on_child(self, uid: str, namespace: str) -> None:
         place = self._places.get(uid)
-        if place is not None:
+        if place is not None and self._children.is_at_home(namespace, place[0]):
             self._work.add(place)
 
     def _on_related(self, uid: str, asking: frozenset[Key]) -> None:

@@ -52,8 +52,13 @@ class ObjectTexts:
                 yield json.dumps(place).encode() + b":" + self._texts[of, name]
 
     def _concerning(self, parent: Body) -> list[Key]:
+        """Those that name the channel, and of its own namespace those that it mentions.
+
+        Who may write a channel may write any uid into it, and is told nothing of other namespaces' objects by that.
+        """
         mentioned = {self._by_uid[uid] for uid in channel_object.mentioned(parent) if uid in self._by_uid}
-        return sorted(mentioned | self._by_channel.get(key(parent), set()))
+        own = {place for place in mentioned if place[0] == parent["metadata"]["namespace"]}
+        return sorted(own | self._by_channel.get(key(parent), set()))
 
     def _on_change(self, old: Body | None, new: Body | None) -> None:
         if old is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ Key = tuple[str, str]
 """Namespace and name of an object; the namespace is empty where the kind has none."""
 # A kind that is not served may be installed a little later.
 LOOK_AGAIN_SECONDS = 30.0
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ def key(body: Mapping[str, Any]) -> Key:
     """Namespace and name of an object."""
     metadata = body["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
+
+
+def is_name(text: str) -> bool:
+    """May an object have this name? A text with other characters in a path would ask for something else."""
+    return _NAME.fullmatch(text) is not None
 
 
 class Discovery:

@@ -200,6 +200,22 @@ async def test_the_answer_says_that_an_event_was_stored_before(ask: Ask, orders:
     assert said == [(202, None), (202, "event")]
 
 
+@pytest.mark.parametrize("chunked", [False, True], ids=["whole", "in chunks"])
+async def test_a_sender_is_told_that_a_stranger_has_used_its_source_and_id_and_in_another_channel_it_has_not(
+    ask: Ask, nats: Nats, orders: Channel, chunked: bool
+) -> None:
+    async def chunks():
+        yield b"ours"
+
+    others = await nats.make_channel()
+    assert (await ask(orders.path, b"theirs")).status == 202
+    replies = [await ask(channel.path, chunks() if chunked else b"ours") for channel in (orders, others)]
+    said = [(reply.status, reply.headers.get("headrace-duplicate")) for reply in replies]
+    assert said == [(202, "event"), (202, None)]
+    stored = [[one.data for one in await nats.stored(channel.stream)] for channel in (orders, others)]
+    assert stored == [[b"theirs"], [b"ours"]]
+
+
 @pytest.mark.parametrize(
     "claim",
     [

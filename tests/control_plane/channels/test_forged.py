@@ -8,6 +8,7 @@ comes.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -17,12 +18,14 @@ import pytest
 
 from headrace.core import names
 from tests.control_plane.channel_manifests import channel
-from tests.control_plane.channels.test_channels import ready, until_status
+from tests.control_plane.channels.test_channels import create, ready, until_status
 from tests.control_plane.channels.test_whole import post
 from tests.control_plane.conftest import clear
 from tests.support.functions.functions import Function
 from tests.support.http.subscriber import Place, Subscriber
+from tests.support.kube.api_relay import ApiRelay
 from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.hook import Hook
 from tests.support.kube.kube_api import CHANNELS, Api, connect
 from tests.support.kube.operator_process import OperatorProcess
 from tests.support.nats.nats_server import NatsServer
@@ -144,3 +147,71 @@ async def arrived(victim: Place, attacker: Place, events: int) -> None:
     """Wait for the events, or for the attacker's success."""
     await until("an event went somewhere", lambda: len(victim.ids) >= events or attacker.received != [], 60.0)
     assert attacker.received == [], [(each.body, each.header("authorization")) for each in attacker.received]
+
+
+async def forge(mallory: Api, name: str, uid: str, of: str, **labels: str) -> str:
+    """Make a Service in the attacker's namespace with all marks of a child; gives its path."""
+    marks = {"app.kubernetes.io/managed-by": "headrace", **({"headrace.dev/channel-uid": uid} if uid else {}), **labels}
+    metadata = {"name": name, "labels": marks, "annotations": {"headrace.dev/channel": of}}
+    spec = {"type": "ExternalName", "externalName": "attacker.example"}
+    path = f"/api/v1/namespaces/{HOME}/services/{name}"
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+    (await mallory.apply(path, body, manager="headrace", force=True)).unwrapped()
+    return path
+
+
+async def test_an_object_with_the_marks_of_a_victims_child_is_not_shown_to_the_hook_and_makes_no_pass(
+    operator: Start, api: Api, mallory: Api, namespace: str, hook: Hook
+) -> None:
+    hook.system_namespace = namespace
+    uid = str((await create(api, namespace))["metadata"]["uid"])
+    shared = {"headrace.dev/shared": "true", "headrace.dev/scope": "cluster"}
+    early = await forge(mallory, "early", uid, f"{namespace}/orders")
+    await forge(mallory, "headrace-receive", "", f"{namespace}/orders", **shared)
+    running = operator(WATCH_NAMESPACE="")
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+    await running.leads()
+    # What was there before is gone, since it can be nobody's.
+    await api.gone(early)
+    calls = len(hook.of("sync", "orders"))
+
+    for number in range(20):
+        await forge(mallory, "late", uid, f"{namespace}/orders", number=str(number))
+    await asyncio.sleep(2.0)
+    assert len(hook.of("sync", "orders")) == calls
+
+    await forge(mallory, "headrace-receive", "", f"{namespace}/orders", **shared)
+    await api.merge(f"{CHANNELS.format(namespace=namespace)}/orders", {"metadata": {"labels": {"now": "1"}}})
+    await hook.called(calls + 1, name="orders")
+    for call in hook.of("sync", "orders"):
+        assert HOME not in json.dumps([call.request["children"], call.request["headrace"]["shared"]])
+
+
+@pytest.mark.parametrize("of", ["evil/?", "evil/..", "../../..", "evil/x/../../..?y="])
+async def test_an_object_that_says_it_is_a_child_of_nonsense_leaves_the_operator_at_work(
+    operator: Start, api: Api, mallory: Api, namespace: str, hook: Hook, of: str
+) -> None:
+    made = await forge(mallory, "stray", "nobody", of)
+    running = operator(WATCH_NAMESPACE="")
+    # Strays are looked for a moment after the start, and this one is gone when that is over.
+    proof = await forge(mallory, "zz-proof", "nobody", f"{HOME}/nobody")
+    await running.leads()
+    await api.gone(proof)
+    assert (await api.get(made)).accepted
+    await create(api, namespace)
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+    await api.delete(made)
+
+
+async def test_an_entry_whose_name_is_a_path_asks_the_api_server_for_nothing_else(
+    operator: Start, api: Api, mallory: Api, namespace: str, hook: Hook, relay: ApiRelay
+) -> None:
+    named = {"kind": "Subscription", "apiVersion": "messaging.knative.dev/v1", "namespace": HOME, "uid": "u"}
+    asked = {**named, "name": "../../../../../../api/v1/namespaces/kube-system/configmaps?"}
+    hook.sync = lambda _: {"headrace": {"verify": [asked, {**named, "name": "nobody"}]}}
+    operator(WATCH_NAMESPACE="")
+    (await mallory.create(FOLDER, channel("mine"))).unwrapped()
+    # Of the two only one can be there or not, and is not.
+    call = await hook.called(2, name="mine")
+    assert call.request["headrace"]["absent"] == ["u"]
+    assert not [one.path for one in relay.asked if "kube-system" in one.path]

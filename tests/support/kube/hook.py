@@ -38,6 +38,7 @@ class Hook:
         sync, finalize: the answer to a request; what is left out is that of an empty channel.
         related: the `relatedResources` of every channel.
         annotations: that every channel should have.
+        system_namespace: where channels have children beside their own namespaces.
         calls: all calls so far.
     """
 
@@ -49,6 +50,7 @@ class Hook:
     finalize: Decide = lambda _: {"finalized": True}
     related: list[dict[str, Any]] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+    system_namespace: str = ""
     calls: list[Call] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,8 @@ class Hook:
             if self.status != 200:
                 return Say(self.status, body=b"as the test wants")
             if verb == "customize":
-                wanted = {"relatedResources": self.related, "headrace": {"annotations": self.annotations}}
+                extension = {"annotations": self.annotations, "systemNamespace": self.system_namespace}
+                wanted = {"relatedResources": self.related, "headrace": extension}
                 return Say(200, JSON, json.dumps(wanted).encode())
             generation = request["parent"]["metadata"].get("generation")
             body: dict[str, Any] = {"status": status(generation), "children": [], "resyncAfterSeconds": 0}
@@ -91,8 +94,10 @@ class Hook:
         return answer
 
 
-def lease_places(status: Mapping[str, Any]) -> dict[str, Any]:
+def lease_places(status: object) -> dict[str, Any]:
     """As `reconcile` tells the operator where to open leases; none when the status names no stream."""
+    if not isinstance(status, Mapping):
+        return {}
     forwards = {
         row["durable"]: {"url": row["forward"], "pulls": row.get("pulls", False)}
         for row in status.get("consumers") or ()

@@ -163,7 +163,10 @@ async def test_customize_asks_for_all_subscriptions_and_for_what_knative_says_of
 
     assert await call("customize", channel(entry()), FakeNats()) == {
         "relatedResources": [subscriptions, {**features, "names": ["config-features"]}, {**policies, **optional}],
-        "headrace": {"annotations": {"messaging.knative.dev/subscribable": "v1"}},
+        "headrace": {
+            "annotations": {"messaging.knative.dev/subscribable": "v1"},
+            "systemNamespace": "knative-eventing",
+        },
     }
 
 

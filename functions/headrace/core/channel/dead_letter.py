@@ -102,6 +102,9 @@ def _found(ref: Ref, observed: Mapping[str, Any], own: str, domain: str) -> Dest
     name = f"{ref.kind} {namespace}/{ref.name}"
     if not ref.api_version:
         return Unresolved(INVALID, f"{FIELD}.ref has no apiVersion: give it, as v1 for a Service")
+    if related.has_no_address(ref):
+        advice = "name a Service, or a kind that has one in its status"
+        return Unresolved(NOT_ADDRESSABLE, f"{FIELD}.ref: no {ref.kind} has an address: {advice}")
     if f"{ref.kind}.{ref.api_version}" not in observed:
         advice = (
             "give its uri, or let the operator read its kind, by a ClusterRole labelled duck.knative.dev/addressable"

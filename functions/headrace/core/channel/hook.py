@@ -310,15 +310,21 @@ class RelatedRule:
 class CustomizeAnswer:
     """The answer to `customize`: the objects to observe, and the annotations that the channel is to have.
 
+    Attributes:
+        system_namespace: where a channel may have children beside its own namespace; empty for one that does not say.
+
     A stock Metacontroller writes only the status of a parent, so it is given no annotations.
     """
 
     rules: tuple[RelatedRule, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    system_namespace: str = ""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"relatedResources": [rule.to_json() for rule in self.rules]}
-        return {**body, EXTENSION: {"annotations": dict(self.annotations)}} if self.annotations else body
+        extension = {"annotations": dict(self.annotations), "systemNamespace": self.system_namespace}
+        said = {name: value for name, value in extension.items() if value}
+        return {**body, EXTENSION: said} if said else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -327,9 +333,10 @@ class CustomizeAnswer:
         Raises:
             ValueError, TypeError, AttributeError, KeyError: it is not of this form.
         """
-        annotations = (body.get(EXTENSION) or {}).get("annotations") or {}
-        told = {str(name): str(value) for name, value in annotations.items()}
-        return cls(tuple(map(RelatedRule.from_json, body.get("relatedResources") or ())), told)
+        extension = body.get(EXTENSION) or {}
+        annotations = {str(name): str(value) for name, value in (extension.get("annotations") or {}).items()}
+        rules = tuple(map(RelatedRule.from_json, body.get("relatedResources") or ()))
+        return cls(rules, annotations, _text(extension, "systemNamespace"))
 
 
 def _loaded(body: bytes) -> dict[str, Any]:

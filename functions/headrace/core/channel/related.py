@@ -44,7 +44,7 @@ def rules(
     if settings is not None and not stock:
         found += _of_knative(parent, settings)
     ref = sink_ref(parent)
-    if ref is not None:
+    if ref is not None and not has_no_address(ref):
         namespace = parent["metadata"]["namespace"]
         rule = RelatedRule(ref.api_version, plural(ref.kind))
         own = ref.namespace in ("", namespace)
@@ -108,6 +108,11 @@ def sink_ref(parent: Mapping[str, Any]) -> Ref | None:
     except ValidationError:
         return None
     return ref if ref.api_version else None
+
+
+def has_no_address(ref: Ref) -> bool:
+    """Is its kind one whose objects never have an address? Each of these would have a watch of its own, for ever."""
+    return ref.api_version == "v1" and ref.kind in ("ConfigMap", "Secret")
 
 
 def plural(kind: str) -> str:

@@ -25,7 +25,8 @@ ANSWER = {
 class ApiServer:
     """One that has one Knative Service of the channel; what it is asked to delete is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str = "shop") -> None:
+        self.namespace = namespace
         self.deleted: list[str] = []
         self.applied = 0
 
@@ -34,7 +35,7 @@ class ApiServer:
         owner = {"apiVersion": CHANNEL.api_version, "kind": CHANNEL.kind, "uid": UID, "controller": True}
         metadata = {
             "name": "forward-1",
-            "namespace": "shop",
+            "namespace": self.namespace,
             "uid": "k",
             "resourceVersion": "7",
             "labels": labels,
@@ -95,6 +96,18 @@ async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unw
         # Told apart from one that is really not wanted.
         await children.make_so(channel(), [])
         assert [path.split("/")[-1] for path in server.deleted] == ["forward-1"]
+
+
+async def test_what_bears_a_channels_uid_in_a_strangers_namespace_is_no_child_of_it() -> None:
+    server, parent = ApiServer("evil"), channel()
+    async with watched(server, Served()) as children:
+        children.system_namespace = "knative-eventing"
+        assert children.observed(parent) == {}
+        await children.make_so(parent, ())
+        assert server.deleted == []
+
+        children.system_namespace = "evil"
+        assert list(children.observed(parent)[KNATIVE.title]) == ["evil/forward-1"]
 
 
 async def test_while_a_channel_has_thousands_of_children_the_operator_answers_others() -> None:

@@ -64,13 +64,11 @@ def test_those_that_name_the_channel_are_sent_from_every_namespace_whatever_kind
     assert held().sent(CONCERNING, channel()) == {"mine", "ops/from-afar"}
 
 
-def test_so_are_those_that_the_channel_mentions() -> None:
-    assert held().sent(CONCERNING, channel("u3", "gone", consumers=("u5",))) == {
-        "mine",
-        "ops/from-afar",
-        "other",
-        "ops/strange",
-    }
+def test_so_are_those_of_its_namespace_that_the_channel_mentions_and_no_others() -> None:
+    found = held()
+    found.put("shop", "strange", "u6", "orders")
+    sent = found.sent(CONCERNING, channel("u3", "u4", "gone", consumers=("u5", "u6")))
+    assert sent == {"mine", "ops/from-afar", "other", "strange"}
 
 
 def test_who_does_not_say_so_is_sent_all_of_them() -> None:
@@ -84,7 +82,9 @@ def test_what_is_deleted_or_made_again_for_another_channel_is_not_sent_any_more(
         if each["metadata"]["name"] == "mine":
             found.cache.remove(each)
     assert found.sent(CONCERNING, channel("u1", "u2")) == set()
-    assert found.sent(CONCERNING, channel("u9")) == {"ops/from-afar"}
+    found.put("shop", "other", "u8", {"name": "mail"})
+    assert found.sent(CONCERNING, channel("u3", "u9")) == set()
+    assert found.sent(CONCERNING, channel("u8", "u9")) == {"other"}
 
 
 class ApiServer:
