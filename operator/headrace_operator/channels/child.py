@@ -86,7 +86,7 @@ def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> 
     return Child(kind, (namespace, str(metadata["name"])), body, shared)
 
 
-def told(live: Body) -> Body:
+def strip(live: Body) -> Body:
     """The object as the hook sees it: without its owners and without the notes of who wrote which field."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in ("managedFields", "ownerReferences")

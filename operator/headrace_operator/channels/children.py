@@ -122,7 +122,7 @@ class Children:
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
             if body is not None and (own or (self.is_at_home(place[0], "") and not is_of_one_namespace(body))):
-                found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
+                found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.strip(body)
         return found
 
     def lacking(self, parent: Mapping[str, Any]) -> Mapping[str, str]:
@@ -148,7 +148,7 @@ class Children:
         # Objects of a kind that the cluster does not serve, perhaps at this moment only: they are left alone.
         unread: set[tuple[str, str]] = set()
         async for answer in in_slices(answers):
-            found = await self._read(parent, answer)
+            found = await self._parse(parent, answer)
             if isinstance(found, str):
                 problems.append(ChildProblem(found))
                 unread.add(children_of.title_and_name(answer))
@@ -200,7 +200,7 @@ class Children:
                     problems += [(spot, problem) for problem in await self._removing.delete(spot, live)]
         return problems
 
-    async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
+    async def _parse(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
         """A child of the answer, or a sentence that says why it can't be one."""
         api_version, name = str(answer.get("apiVersion")), str(answer.get("kind"))
         if not (answer.get("metadata") or {}).get("name"):

@@ -94,7 +94,7 @@ class ClusterWorld:
             watched=children.own_namespace,
             lacking=dict(children.lacking(channel)),
         )
-        return request, related.written(channel)
+        return request, related.write(channel)
 
     async def absent(self, references: Sequence[Reference]) -> frozenset[str]:
         """The uids of the objects that the API server does not have under their names."""

@@ -57,7 +57,7 @@ class HookClient:
     async def customize(self, url: str, parent: dict[str, Any]) -> CustomizeAnswer:
         """Ask which other objects are to be observed for a channel, and its annotations. Raises as `call`."""
         answer = await self._post(f"{url}/customize", HookRequest(parent).to_json())
-        return await _read_apart(answer, url, CustomizeAnswer.from_json)
+        return await _parse_apart(answer, url, CustomizeAnswer.from_json)
 
     async def call(self, url: str, request: HookRequest, related: bytes | None = None) -> HookResponse:
         """Ask for the desired state of a channel, or for its end; the caller repeats the latter until `finalized`.
@@ -75,7 +75,7 @@ class HookClient:
         things = len(related or b"") // 1024 + sum(map(len, request.children.values()))
         body = await calculate(things, request.to_json, related)
         with self.calls.timed(verb):
-            return await _read_apart(await self._post(f"{url}/{verb}", body), url, HookResponse.from_json)
+            return await _parse_apart(await self._post(f"{url}/{verb}", body), url, HookResponse.from_json)
 
     async def _post(self, url: str, body: bytes) -> str:
         headers = {**JSON, "Authorization": f"Bearer {self._token()}"}
@@ -91,11 +91,11 @@ class HookClient:
         raise refusal("reconcile", url, answer.status, text, answer.headers)
 
 
-async def _read_apart(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
-    return await calculate(len(text) // 1024, read, text, url, from_json)
+async def _parse_apart(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
+    return await calculate(len(text) // 1024, parse, text, url, from_json)
 
 
-def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
+def parse(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
     """Read the answer's JSON.
 
     Raises:

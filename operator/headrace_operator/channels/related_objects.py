@@ -145,7 +145,7 @@ class RelatedObjects:
         for late in self._late.values():
             late.discard(channel)
 
-    def written(self, channel: Body) -> bytes:
+    def write(self, channel: Body) -> bytes:
         """The `related` of a request for a channel."""
         groups: dict[str, list[bytes]] = {}
         for rule in self._rules.get(key(channel), ()):
@@ -241,7 +241,7 @@ class RelatedObjects:
 
     def _on_change(self, watch: Watch, old: Body | None, new: Body | None) -> None:
         # A channel that has asked waits for the first list anyway.
-        if not watch.cache.listed or (old is not None and new is not None and not _tells(old, new)):
+        if not watch.cache.listed or (old is not None and new is not None and not _is_news(old, new)):
             return
         body = new or old
         assert body is not None
@@ -273,7 +273,7 @@ def _which(rule: RelatedRule) -> str:
     return rule.kind or rule.resource
 
 
-def _tells(old: Body, new: Body) -> bool:
+def _is_news(old: Body, new: Body) -> bool:
     """Should the hook see this change at once? The status of a Subscription is our own echo."""
     if "generation" not in new["metadata"]:
         return True

@@ -211,7 +211,7 @@ class KubeApi:
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
     """The error for an answer without success: 409 and a failed test of a patch are Conflict, other 4xx Refused."""
-    words, causes = _told(text)
+    words, causes = _explain(text)
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
         return Expired(sentence, status=status)
@@ -235,7 +235,7 @@ def passes(error: HeadraceError) -> bool:
     return isinstance(error, Refused) and error.status == 404
 
 
-def _told(text: str) -> tuple[str, set[tuple[str, str]]]:
+def _explain(text: str) -> tuple[str, set[tuple[str, str]]]:
     """The message of a Status, and the reason and field of each of its causes."""
     try:
         status = json.loads(text)

@@ -83,7 +83,7 @@ class Election:
             if lease is None:
                 return await self._api.create(LEASE.path(self._place[0]), self._first(now))
             spec = lease["spec"]
-            return await self._written(
+            return await self._write(
                 lease, acquireTime=now, leaseTransitions=int(spec.get("leaseTransitions") or 0) + 1
             )
         except Conflict:
@@ -122,7 +122,7 @@ class Election:
                 return
             try:
                 async with asyncio.timeout_at(good_at + self._duration * STOP_AT):
-                    lease = await self._written(lease)
+                    lease = await self._write(lease)
                 good_at, pause = loop.time(), self._duration / 3
                 continue
             except Conflict:
@@ -156,10 +156,10 @@ class Election:
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._api.get(self._path)
                 if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                    await self._written(lease, holderIdentity="", leaseDurationSeconds=1)
+                    await self._write(lease, holderIdentity="", leaseDurationSeconds=1)
                     _log.info("the Lease is given back", identity=self._identity)
 
-    async def _written(self, lease: Body, **changes: object) -> Body:
+    async def _write(self, lease: Body, **changes: object) -> Body:
         spec = {
             **lease["spec"],
             "holderIdentity": self._identity,

@@ -237,7 +237,7 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     return _probing(after, now)
 
 
-def told(outlook: Outlook, pending: int, now: float) -> Outlook:
+def note_pending(outlook: Outlook, pending: int, now: float) -> Outlook:
     """An open lease reports how many messages nobody has pulled; a sweep would find that number some seconds later."""
     if now < outlook.known_at + PROGRESS_SECONDS:
         # The lease's latest message may be older than our counters.

@@ -110,7 +110,7 @@ class OpenLease:
 
     def _pending(self, count: int) -> None:
         before = lag.short(self.served.outlook, now := self._clock.monotonic())
-        self.served.outlook = lag.told(self.served.outlook, count, now)
+        self.served.outlook = lag.note_pending(self.served.outlook, count, now)
         if lag.short(self.served.outlook, now) > max(0, before):
             self._note(self)
 

@@ -126,7 +126,7 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
     )
     try:
         await related.ask_for(("shop", "orders"), [RelatedRule.from_json(asked)])
-        assert json.loads(related.written(channel())) == then
+        assert json.loads(related.write(channel())) == then
     finally:
         for watch in watches:
             watch.cancel()
@@ -172,7 +172,7 @@ async def test_what_is_only_slow_is_waited_for_by_each() -> None:
         for name in ("orders", "returns"):
             await related.ask_for(("shop", name), [RelatedRule.from_json(asked)])
         returns = {**channel(), "metadata": {"namespace": "shop", "name": "returns"}}
-        assert json.loads(related.written(returns)) == {"Broker.eventing.knative.dev/v1": {}}
+        assert json.loads(related.write(returns)) == {"Broker.eventing.knative.dev/v1": {}}
     finally:
         for watch in watches:
             watch.cancel()
@@ -221,7 +221,7 @@ async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_come
         assert await related.appeared()
         await related.ask_for(("shop", "orders"), [wanted])
         assert related.unserved(("shop", "orders")) == frozenset()
-        assert json.loads(related.written(channel()))["Mouse.post.example.com/v1"].keys() == {"dead"}
+        assert json.loads(related.write(channel()))["Mouse.post.example.com/v1"].keys() == {"dead"}
         assert not await related.appeared()
     finally:
         for watch in watches:

@@ -233,7 +233,7 @@ def test_stage_records_are_kept_until_a_lease_takes_them_over() -> None:
 def test_what_a_lease_tells_of_what_waits_is_worth_leases(known_at: float, leases: int) -> None:
     busy = replace(QUIET, open=1, known_at=known_at)
 
-    assert max(0, lag.short(lag.told(busy, 4 * QUIET.threshold, NOW), NOW)) == leases
+    assert max(0, lag.short(lag.note_pending(busy, 4 * QUIET.threshold, NOW), NOW)) == leases
 
 
 @pytest.mark.parametrize(
