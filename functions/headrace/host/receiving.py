@@ -25,7 +25,7 @@ from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
 from headrace.io.tracing import SpanKind, Tracing
-from headrace.receive.pace import Pace
+from headrace.receive.pace import RefusalPace
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import ReceiveEffects, receive
@@ -58,7 +58,7 @@ class Receiving:
         self._waiting = Waiting(settings.max_waiting_bytes)
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
-        self._pace = Pace(monotonic)
+        self._pace = RefusalPace(monotonic)
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
             router=Router(settings),

@@ -18,7 +18,7 @@ LONGEST_SECONDS = 1.0
 _PACED = (404, 503)
 
 
-class Pace:
+class RefusalPace:
     """When the next refusal may be given."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
