@@ -25,7 +25,9 @@ async def test_from_the_first_event_to_a_replayed_dead_letter(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("NATS_URL", raising=False)
     place = subscriber.place(Say(400), Say())
-    manifests = channel(), subscription("billing", place.uri)
+    # Files of one owner may name what they like, without an administrator's list.
+    named = "\nspec: {stream: {config: {additionalSubjects: [legacy.orders]}}}\n---"
+    manifests = channel().replace("\n---", named), subscription("billing", place.uri)
 
     async def kn(*arguments: str) -> Ran:
         return await asyncio.to_thread(run, *arguments)

@@ -78,7 +78,11 @@ _STREAM: list[click.Parameter] = [
     click.Option(["--max-bytes"], type=int, metavar="N", help="How many bytes the stream may hold."),
     click.Option(["--max-messages"], type=int, metavar="N", help="How many events it may hold."),
     params.value("--duplicate-window", "SPAN", "How long a repeated event is recognised, as 2m."),
-    params.value("--stream", "NAME", "Use this stream, which may exist (overrideName)."),
+    params.value(
+        "--stream",
+        "NAME",
+        "Use this stream, which may exist (overrideName); in a cluster the list of tenants has to allow it.",
+    ),
 ]
 
 GROUP = click.Group(

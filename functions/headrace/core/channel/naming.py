@@ -27,7 +27,7 @@ from headrace.core.manifest.manifest import Spec
 from headrace.core.manifest.stream_spec import SourceStream
 from headrace.core.nats.stream import ChannelStream, Ownership, Role, standing
 from headrace.core.plural import counted
-from headrace.core.quoting import quoted
+from headrace.core.quoting import bounded, quoted
 from headrace.core.raw_config import Config, differs
 
 TYPE, REFUSED = "NamesAllowed", "NameRefused"
@@ -97,10 +97,10 @@ class Naming:
         if self.refused:
             advice = f", or an administrator adds to {where}: {line}" if line else ""
             message = f"{names}{more}. Namespace {namespace} may not use it, so it has no effect: take it out{advice}"
-            return Condition(TYPE, False, REFUSED, message)
+            return Condition(TYPE, False, REFUSED, bounded(message))
         advice = f" To allow it, an administrator adds to {where}: {line}" if line else ""
         message = f"{names}{more}. It is kept, since the channel has had it before.{advice}"
-        return Condition(TYPE, False, "NameKept", message, informative=True)
+        return Condition(TYPE, False, "NameKept", bounded(message), informative=True)
 
 
 def trespasses(spec: Spec, wanted: WantedStreams, entries: tuple[Tenant, ...]) -> tuple[Trespass, ...]:
