@@ -13,13 +13,12 @@ type headrace.bench, and its subscribers get them, so it asks first.
 They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the stream. Where a Subscription
 has `headrace.dev/delivery-order: by-key`, they have that many --keys in its `headrace.dev/order-key`: events of one key
 are delivered one after the other, so few keys are slow.
-"""
 
-BENCH_EXAMPLES = params.examples("""\
+examples:
   kn jetstream bench orders --events 10000 --size 1024 --parallel 20
   kn jetstream bench orders --rate 500 --events 30000 --yes -o json
   kn jetstream bench orders --publish-only --url http://receive.example.com/default/orders
-""")
+"""
 
 
 def _bench(_: str, given: Given) -> int:
@@ -31,7 +30,7 @@ def _bench(_: str, given: Given) -> int:
 COMMAND = params.verb(
     "bench",
     _bench,
-    params.Words(BENCH, BENCH_EXAMPLES, "Measure publishing and delivery."),
+    params.Words(BENCH, "Measure publishing and delivery."),
     params.channel(),
     params.number("--events", "How many.", least=1, default=1000),
     params.number("--size", "Data of each event.", least=0, most=1_000_000, default=256, metavar="BYTES"),

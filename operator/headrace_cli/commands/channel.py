@@ -13,47 +13,43 @@ LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
 `peer`); of a `headrace up` also those that could not be made, and why. With --cluster: the NatsJetStreamChannel objects
 of a cluster, with their conditions and addresses.
-"""
 
-LIST_EXAMPLES = params.examples("""\
+examples:
   kn jetstream channel list -A
   kn jetstream channel list -n shop -o name
   kn jetstream channel list --cluster -A
   kn jetstream channel list -A -o json | jq '.items[] | select(.parked > 0)'
-""")
+"""
 
 DESCRIBE = """\
 Show one channel: its stream and contents, its limits, and its Subscriptions; of a `headrace up` also its conditions,
 such as NATS' refusal of an edit. With --cluster: the object's conditions and subscribers.
-"""
 
-DESCRIBE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream channel describe orders -n shop
   kn jetstream channel describe shop/orders -o yaml
   kn jetstream channel describe shop/orders --cluster
-""")
+"""
 
 
 CREATE = """\
 Create a channel. With --cluster it is an object that Headrace's operator serves. Without, its streams are made in NATS
 as the operator would make them, for NATS alone; a `headrace up` has files for that.
-"""
 
-CREATE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream channel create orders -n shop --cluster --replicas 3 --max-age 168h
   kn jetstream channel create orders --max-bytes 1073741824 --discard New
   kn jetstream channel create orders --stream LEGACY --dry-run > orders.yaml
-""")
+"""
 
 DELETE = """\
 Delete a channel with its stream and its events. It says how many and whose before it asks. Parked events stay in the
 aside stream.
-"""
 
-DELETE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream channel delete orders -n shop --cluster
   kn jetstream backup orders ./orders && kn jetstream channel delete orders --yes
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -92,7 +88,7 @@ GROUP = click.Group(
         params.verb(
             "list",
             _run,
-            params.Words(LIST, LIST_EXAMPLES, "List channels."),
+            params.Words(LIST, "List channels."),
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
@@ -101,7 +97,7 @@ GROUP = click.Group(
         params.verb(
             "describe",
             _run,
-            params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one channel."),
+            params.Words(DESCRIBE, "Show one channel."),
             params.channel(),
             objects=True,
             formats=("table", "json", "yaml", "name"),
@@ -110,7 +106,7 @@ GROUP = click.Group(
         params.verb(
             "create",
             _run,
-            params.Words(CREATE, CREATE_EXAMPLES),
+            params.Words(CREATE),
             params.channel(),
             *_STREAM,
             click.Option(
@@ -128,7 +124,7 @@ GROUP = click.Group(
         params.verb(
             "delete",
             _run,
-            params.Words(DELETE, DELETE_EXAMPLES, "Delete a channel and its events."),
+            params.Words(DELETE, "Delete a channel and its events."),
             params.channel(),
             params.yes(),
             objects=True,

@@ -9,16 +9,15 @@ from headrace_cli.commands import params, program
 
 COMPLETION = """\
 Print the script by which a shell completes verbs, options, and the names of channels and Subscriptions.
-"""
 
-COMPLETION_EXAMPLES = params.examples("""\
+examples:
   source <(kn-jetstream completion bash)                                     bash; or in ~/.bashrc
   kn-jetstream completion zsh > "${fpath[1]}/_kn-jetstream"                  zsh
   kn-jetstream completion fish > ~/.config/fish/completions/kn-jetstream.fish
 
 \b
 It completes for `kn-jetstream` or `headrace`, by whichever name it was called: kn jetstream completion bash
-""")
+"""
 
 
 def _completion(*, shell: str) -> int:
@@ -33,11 +32,8 @@ def _completion(*, shell: str) -> int:
     return 0
 
 
-COMMAND = click.Command(
+COMMAND = params.Words(COMPLETION, "Completion for bash, zsh and fish.").command(
     "completion",
-    callback=_completion,
-    help=COMPLETION,
-    short_help="Completion for bash, zsh and fish.",
-    epilog=COMPLETION_EXAMPLES,
-    params=[click.Argument(["shell"], type=click.Choice(("bash", "zsh", "fish")), metavar="SHELL")],
+    _completion,
+    [click.Argument(["shell"], type=click.Choice(("bash", "zsh", "fish")), metavar="SHELL")],
 )

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from headrace_cli.commands import params
 
 CONVERT = """\
 Turn manifests of other systems into channels, Brokers, Triggers and Subscriptions: Kyma's Subscriptions and Eventing,
 Argo's EventBus, EventSource and Sensor, and Knative's other channels. Standard error names the parts without an
 equal, and those that you have to see to; with --strict the exit status is 1 when a part had no equal.
-"""
 
-CONVERT_EXAMPLES = params.examples("""\
+examples:
   kn jetstream convert -f old.yaml > new.yaml
   kn jetstream convert -f old.yaml --suffix=-js > new.yaml        Subscriptions beside the old ones
   kn jetstream convert -f subscriptions.yaml -f eventing.yaml -o json
   kubectl get sensors,eventbus -A -o yaml | kn jetstream convert -f - --strict > new.yaml
-""")
+"""
 
 
 def _convert(**given: Any) -> int:
@@ -28,13 +25,10 @@ def _convert(**given: Any) -> int:
     return convert.convert_files(given)
 
 
-COMMAND = click.Command(
+COMMAND = params.Words(CONVERT, "Convert manifests of other systems.").command(
     "convert",
-    callback=_convert,
-    help=CONVERT,
-    short_help="Convert manifests of other systems.",
-    epilog=CONVERT_EXAMPLES,
-    params=[
+    _convert,
+    [
         params.value(
             "-f --file files",
             "FILE",

@@ -13,23 +13,21 @@ reason. Without a channel: those of all channels of the namespace, or of all wit
 
 With --sunk: how many events dead letter sinks took in the place of subscribers, by Subscription, with the last answer.
 Those events are at the sink, and not kept here.
-"""
 
-LIST_EXAMPLES = params.examples("""\
+examples:
   kn jetstream deadletter list -A --summary              how many, by channel, Subscription and reason
   kn jetstream deadletter list -A --sunk                 what went to dead letter sinks
   kn jetstream deadletter list orders --reason 'status 503' --older-than 1h
   kn jetstream deadletter list shop/orders --subscription billing --type 'shop.*' -o json
-""")
+"""
 
 SHOW = """\
 Show parked events in full: the event, whom it was for, how often it was tried and why it was given up.
-"""
 
-SHOW_EXAMPLES = params.examples("""\
+examples:
   kn jetstream deadletter show orders 17
   kn jetstream deadletter show shop/orders 17 18 -o json | jq .event.data
-""")
+"""
 
 REPLAY = """\
 Replay parked events, by position or by filter, or all of them with --all: each to the one subscriber that did not take
@@ -38,26 +36,24 @@ retries, and is parked no more; one that can't be replayed stays, and the others
 
 After an interruption the same command goes on where it was: replayed events are gone from the list. With the same --run
 nothing is stored twice.
-"""
 
-REPLAY_EXAMPLES = params.examples("""\
+examples:
   kn jetstream deadletter replay orders --all --rate 50
   kn jetstream deadletter replay orders 17 18
   kn jetstream deadletter replay shop/orders --subscription billing --reason 'status 503' --dry-run
   kn jetstream deadletter replay orders --type shop.order --to-channel repaired
   kn jetstream deadletter replay orders 17 --to-uri http://127.0.0.1:9000/
-""")
+"""
 
 DISCARD = """\
 Delete parked events for good, by position or by filter, or all of them with --all. With --save FILE each is written
 there before, as a line that `send -f FILE` takes.
-"""
 
-DISCARD_EXAMPLES = params.examples("""\
+examples:
   kn jetstream deadletter discard orders 17
   kn jetstream deadletter discard orders --older-than 30d --save old-orders.jsonl
   kn jetstream deadletter discard orders --all --yes
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -100,7 +96,7 @@ GROUP = click.Group(
         params.verb(
             "list",
             _run,
-            params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
+            params.Words(LIST, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
             params.flag("--sunk", "Count the events that dead letter sinks took, by Subscription."),
@@ -124,7 +120,7 @@ GROUP = click.Group(
         params.verb(
             "show",
             _run,
-            params.Words(SHOW, SHOW_EXAMPLES, "Show parked events in full, with the answers."),
+            params.Words(SHOW, "Show parked events in full, with the answers."),
             params.channel(),
             click.Argument(["positions"], nargs=-1, required=True, type=click.IntRange(1), metavar="POSITION..."),
             formats=("table", "json"),
@@ -132,7 +128,7 @@ GROUP = click.Group(
         params.verb(
             "replay",
             _run,
-            params.Words(REPLAY, REPLAY_EXAMPLES, "Deliver them again."),
+            params.Words(REPLAY, "Deliver them again."),
             params.channel(),
             _POSITIONS,
             _ALL,
@@ -147,7 +143,7 @@ GROUP = click.Group(
         params.verb(
             "discard",
             _run,
-            params.Words(DISCARD, DISCARD_EXAMPLES, "Delete them for good."),
+            params.Words(DISCARD, "Delete them for good."),
             params.channel(),
             _POSITIONS,
             _ALL,

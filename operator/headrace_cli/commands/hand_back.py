@@ -14,13 +14,12 @@ have made, which goes on behind the last settled event, and our marks are taken 
 settled above that one come again. It may be interrupted, and done again.
 
 Stop the operator before, or it takes them over again. It refuses while one is at work, or a consumer is served.
-"""
 
-EXAMPLES = params.examples("""\
+examples:
   kn jetstream hand-back shop/orders --dry-run
   kn jetstream hand-back -A --yes
   kn jetstream hand-back -A --cluster              asks the channels' objects whether consumerType is Pull
-""")
+"""
 
 
 def _hand_back(_: str, given: Given) -> int:
@@ -33,7 +32,7 @@ def _hand_back(_: str, given: Given) -> int:
 COMMAND = params.verb(
     "hand-back",
     _hand_back,
-    params.Words(HELP, EXAMPLES, "Give channels back to the Go channel."),
+    params.Words(HELP, "Give channels back to the Go channel."),
     click.Argument(["channel"], metavar="CHANNEL", required=False),
     params.flag("--pull", "Their consumerType is Pull; with --cluster, the objects say it."),
     params.flag("--force", "Also while an operator is at work or a consumer is served."),

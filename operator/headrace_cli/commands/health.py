@@ -12,13 +12,12 @@ Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates co
 
 PENDING events were not handed out yet; UNSETTLED ones are in the subscriber's hands, or wait for their retry
 (RETRYING). PARKED ones could be delivered nowhere; SUNK ones the subscriber did not take, and its dead letter sink did.
-"""
 
-REPORT_EXAMPLES = params.examples("""\
+examples:
   kn jetstream report -A
   kn jetstream report orders --watch --interval 5
   kn jetstream report -A --interval 0 -o json | jq '.subscriptions[] | select(.pending > 100)'
-""")
+"""
 
 CHECK = """\
 Say in one line, and by the exit status, how channels do: for Nagios, Icinga and the like, for a readiness gate, or with
@@ -29,13 +28,12 @@ Limits are WARNING,CRITICAL; either may be left out. NATS that can't be reached 
 \b
 exit status: 0 ok, 1 warning, 2 critical, 3 unknown
 (of `kn-jetstream check`: kn itself turns each but 0 into 1)
-"""
 
-CHECK_EXAMPLES = params.examples("""\
+examples:
   kn jetstream check -A
   kn jetstream check orders --pending 1000,10000 --parked ,1
   kn jetstream check -A --prometheus > /var/lib/node_exporter/headrace.prom
-""")
+"""
 
 DOCTOR = """\
 Find out why events don't arrive, and say what to do. It looks at NATS, at every stream and aside stream, at every
@@ -45,25 +43,23 @@ or NATS_URL says where that is.
 
 \b
 exit status: 0 nothing found (or only notes), 1 something is wrong
-"""
 
-DOCTOR_EXAMPLES = params.examples("""\
+examples:
   kn jetstream doctor -A
   kn jetstream doctor orders -n shop
   kn jetstream doctor -A --cluster                      what the conditions in a cluster say
   kn jetstream doctor -A -o json | jq -r '.items[] | .code + " " + .where'
-""")
+"""
 
 STEP_DOWN = """\
 Let a channel's stream, or with --subscription the consumer that serves it, choose another leader among its replicas.
 Try it when `doctor` finds pending events that nobody gets though all is running. Nothing is lost; producers and
 subscribers wait for a moment.
-"""
 
-STEP_DOWN_EXAMPLES = params.examples("""\
+examples:
   kn jetstream step-down orders --subscription billing         the consumer first
   kn jetstream step-down shop/orders                           then the stream
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -83,7 +79,7 @@ COMMANDS = [
     params.verb(
         "report",
         _run,
-        params.Words(REPORT, REPORT_EXAMPLES, "Lag, rates, redeliveries and sizes."),
+        params.Words(REPORT, "Lag, rates, redeliveries and sizes."),
         _CHANNEL,
         params.seconds("--interval", "Seconds between two looks; 0: one look, without rates.", default=1.0),
         params.flag("--watch", "Again and again, until Ctrl-C."),
@@ -93,7 +89,7 @@ COMMANDS = [
     params.verb(
         "check",
         _run,
-        params.Words(CHECK, CHECK_EXAMPLES, "A status for monitors, or numbers for Prometheus."),
+        params.Words(CHECK, "A status for monitors, or numbers for Prometheus."),
         _CHANNEL,
         _limit("pending", None, "Events not handed out yet, of one Subscription."),
         _limit("unsettled", None, "Events handed out and not settled, of one Subscription."),
@@ -107,7 +103,7 @@ COMMANDS = [
     params.verb(
         "doctor",
         _run,
-        params.Words(DOCTOR, DOCTOR_EXAMPLES, "Why events don't arrive, and what to do."),
+        params.Words(DOCTOR, "Why events don't arrive, and what to do."),
         _CHANNEL,
         every=True,
         objects=True,
@@ -116,7 +112,7 @@ COMMANDS = [
     params.verb(
         "step-down",
         _run,
-        params.Words(STEP_DOWN, STEP_DOWN_EXAMPLES, "Let a stream or consumer choose another leader."),
+        params.Words(STEP_DOWN, "Let a stream or consumer choose another leader."),
         params.channel(),
         params.value("--subscription", "NAME", "The consumer of this Subscription, not the stream."),
     ),

@@ -12,14 +12,13 @@ Watch the events of a channel as they are stored, until Ctrl-C.
 
 Nobody is disturbed: no consumer is made, no position moves, and the stream keeps or drops its events as if nobody
 looked. Filters take * and ?.
-"""
 
-TAIL_EXAMPLES = params.examples("""\
+examples:
   kn jetstream tail orders                                  what comes from now on
   kn jetstream tail shop/orders --since 10m --type 'shop.*'
   kn jetstream tail orders --attribute tenant=a -o json | jq .event.data
   kn jetstream tail orders --last 5 --count 20              the last 5, and 15 more
-""")
+"""
 
 PEEK = """\
 Read events that lie in a channel's stream, by sequence or by time, without disturbing anyone: no consumer is made,
@@ -27,14 +26,13 @@ and what you read counts as delivered to nobody.
 
 Without a start it shows the last ten. An event that every subscriber has taken may be gone, where the channel's
 stream does not keep it (retention Interest or WorkQueue).
-"""
 
-PEEK_EXAMPLES = params.examples("""\
+examples:
   kn jetstream peek orders                             the last ten
   kn jetstream peek orders --sequence 4711             this one and the nine behind it
   kn jetstream peek orders --since 2026-01-31T09:00:00Z --limit 100 --type shop.order
   kn jetstream peek orders --since 1h --source /shop -o json
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -56,7 +54,7 @@ _ONE_START = one_of("sequence", "since", "last", says="where to begin")
 TAIL_COMMAND = params.verb(
     "tail",
     _run,
-    params.Words(TAIL, TAIL_EXAMPLES, "Watch events as they come."),
+    params.Words(TAIL, "Watch events as they come."),
     params.channel(),
     *_starts("Begin with the last so many. Default: with the next event."),
     *params.event_filters(),
@@ -68,7 +66,7 @@ TAIL_COMMAND = params.verb(
 PEEK_COMMAND = params.verb(
     "peek",
     _run,
-    params.Words(PEEK, PEEK_EXAMPLES, "Read stored events, leaving no trace."),
+    params.Words(PEEK, "Read stored events, leaving no trace."),
     params.channel(),
     *_starts("Begin with the last so many."),
     *params.event_filters(),

@@ -15,21 +15,20 @@ from headrace_cli.commands.rules import Given, Unless, obeying
 DEFAULT_NAMESPACE = "default"
 
 
-def examples(text: str) -> str:
-    """Text that `--help` shows below the options, as it is."""
-    return f"\b\nexamples:\n{text.rstrip()}"
-
-
 class Words(NamedTuple):
-    """The text of `--help` for a verb.
+    """The text of `--help`; what stands below its line `examples:` is shown below the options, as it is.
 
     Attributes:
         short: for the list of verbs; default: the first sentence of the text.
     """
 
     text: str
-    examples: str
     short: str | None = None
+
+    def command(self, name: str, run: Callable[..., int], parameters: list[click.Parameter]) -> click.Command:
+        text, heading, lines = self.text.partition("\nexamples:\n")
+        below = f"\b{heading}{lines.rstrip()}"
+        return click.Command(name, callback=run, help=text, short_help=self.short, epilog=below, params=parameters)
 
 
 def verb(
@@ -56,14 +55,8 @@ def verb(
     shared = [*namespace(every=every), *nats(), *(cluster() if objects else ())]
     if formats:
         shared.append(output(*formats))
-    return click.Command(
-        name,
-        callback=obeying(partial(run, name), [*obeys, *rules.of_namespaces(named or "", every=every)]),
-        help=words.text,
-        short_help=words.short,
-        epilog=words.examples,
-        params=[*own, *shared],
-    )
+    checked = obeying(partial(run, name), [*obeys, *rules.of_namespaces(named or "", every=every)])
+    return words.command(name, checked, [*own, *shared])
 
 
 def value(

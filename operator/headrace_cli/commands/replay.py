@@ -16,14 +16,13 @@ letter sink. To begin anew with everything there is `subscription reset`, which 
 
 It can be stopped at any event; it then says how to go on. With --checkpoint FILE the same command goes on by itself,
 also after it was killed.
-"""
 
-EPILOG = params.examples("""\
+examples:
   kn jetstream replay orders --since 2h --to-subscription billing --rate 100
   kn jetstream replay orders --sequence 4711 --until-sequence 4800 --to-channel repaired
   kn jetstream replay shop/orders --since 1d --type shop.order --to-uri http://127.0.0.1:9000/ --checkpoint r.json
   kn jetstream replay orders --since 2026-01-31T09:00:00Z --until 2026-01-31T10:00:00Z --to-subscription billing --dry-run
-""")  # noqa: E501  # an example is one line
+"""  # noqa: E501  # an example is one line
 
 
 def _replay(_: str, given: Given) -> int:
@@ -42,7 +41,7 @@ def _replay(_: str, given: Given) -> int:
 COMMAND = params.verb(
     "replay",
     _replay,
-    params.Words(HELP, EPILOG, "Deliver stored events again, to whom you choose."),
+    params.Words(HELP, "Deliver stored events again, to whom you choose."),
     params.channel(),
     params.number("--sequence", "Begin at this sequence.", least=1),
     params.value("--since", "TIME", "Begin with the first event since then: RFC 3339, or 10m, 2h, 3d ago."),

@@ -23,19 +23,18 @@ one of its own. Those of a file keep theirs, so that a broken-off run can be rep
 
 They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the channel's stream, as the
 receiver would store them.
-"""
 
-# The options that describe the single event of --type, and would be ignored with a file.
-OF_ONE = ("source", "id", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
-
-EPILOG = params.examples("""\
+examples:
   kn jetstream send orders --type shop.order --data '{"items": 3}'
   kn jetstream send shop/orders --type shop.order --field items=3 --field customer.name=Ann --extension tenant=a
   kn jetstream send orders --type load.test --data x --count 1000 --rate 100
   kn jetstream peek orders --last 10 -o json | kn jetstream send copies -f -
   kn jetstream send orders -f events.jsonl --new-ids              the same events once more, as new ones
   kn jetstream send orders --type t --data hi --url http://receive.example.com/shop/orders --mode structured
-""")
+"""
+
+# The options that describe the single event of --type, and would be ignored with a file.
+OF_ONE = ("source", "id", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
 
 
 def _send(_: str, given: Given) -> int:
@@ -72,7 +71,7 @@ def _named(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
 COMMAND = params.verb(
     "send",
     _send,
-    params.Words(HELP, EPILOG, "Send events to a channel."),
+    params.Words(HELP, "Send events to a channel."),
     params.channel(),
     params.value("--type", "TYPE", "Type of the event."),
     params.value("--source", "URI", "Its source.", default="/kn-jetstream"),

@@ -12,47 +12,43 @@ from headrace_cli.commands.rules import Given, Unless, obeying, one_of
 PURGE = """\
 Delete the events of a channel, all or up to a point. Before it asks, it says how many go and which Subscriptions have
 not settled them; parked events stay. What came in since the question is not touched.
-"""
 
-PURGE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream purge orders --older-than 7d --dry-run
   kn jetstream purge orders --until-sequence 4711
   kn jetstream purge shop/orders --keep 1000 --yes
   kn jetstream purge orders --subject legacy.orders
   kn jetstream backup orders ./orders && kn jetstream purge orders --all
-""")
+"""
 
 REMOVE = """\
 Delete single events of a channel by sequence, and overwrite their bytes on disk, as privacy may ask for. A parked copy
 of one is not touched: `deadletter discard` deletes it.
-"""
 
-REMOVE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream rm-event orders 4711
   kn jetstream rm-event shop/orders 4711 4712 --yes
-""")
+"""
 
 BACKUP = """\
 Save a channel to a directory: its events with their sequences and times, its Subscriptions' positions, its parked
 events. Events may come and go meanwhile: each stream is saved as it is when its turn begins. After an interruption the
 same command goes on with the unfinished stream.
-"""
 
-BACKUP_EXAMPLES = params.examples("""\
+examples:
   kn jetstream backup orders ./orders-backup
   kn jetstream backup shop/orders "./orders-$(date +%F)"
-""")
+"""
 
 RESTORE = """\
 Bring a channel back from a directory that `backup` has written, after its checksums were verified. Nothing is replaced:
 its streams must be gone. A channel object of that name takes them over by their marks; stop the operator (or
 `headrace up`) before, or it makes empty ones first.
-"""
 
-RESTORE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream restore ./orders-backup --verify       only look whether it is whole
   kn jetstream restore ./orders-backup --yes
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -65,7 +61,7 @@ COMMANDS = [
     params.verb(
         "purge",
         _run,
-        params.Words(PURGE, PURGE_EXAMPLES, "Delete events of a channel."),
+        params.Words(PURGE, "Delete events of a channel."),
         params.channel(),
         params.number("--until-sequence", "Up to this one, included.", least=1),
         params.value("--older-than", "SPAN", "Those stored longer ago: 90s, 10m, 2h, 3d."),
@@ -86,7 +82,7 @@ COMMANDS = [
     params.verb(
         "rm-event",
         _run,
-        params.Words(REMOVE, REMOVE_EXAMPLES, "Delete single events."),
+        params.Words(REMOVE, "Delete single events."),
         params.channel(),
         click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
         params.flag("--no-erase", "Only mark them as deleted, which is faster."),
@@ -95,18 +91,15 @@ COMMANDS = [
     params.verb(
         "backup",
         _run,
-        params.Words(BACKUP, BACKUP_EXAMPLES, "Save a channel to a directory."),
+        params.Words(BACKUP, "Save a channel to a directory."),
         params.channel(),
         click.Argument(["directory"], metavar="DIRECTORY"),
         params.flag("--again", "Replace what the directory holds."),
     ),
-    click.Command(
+    params.Words(RESTORE, "Bring a saved channel back.").command(
         "restore",
-        callback=obeying(partial(_run, "restore"), ()),
-        help=RESTORE,
-        short_help="Bring a saved channel back.",
-        epilog=RESTORE_EXAMPLES,
-        params=[
+        obeying(partial(_run, "restore"), ()),
+        [
             click.Argument(["directory"], metavar="DIRECTORY"),
             params.flag("--verify", "Only verify the checksums."),
             params.yes(),

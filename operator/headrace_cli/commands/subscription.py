@@ -12,23 +12,21 @@ from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Given, Unless, obe
 LIST = """\
 List Subscriptions, each with its waiting events: PENDING events were not handed out yet, UNSETTLED ones are in the
 subscriber's hands or wait for their retry. With --cluster: the Subscription objects of a cluster, with conditions.
-"""
 
-LIST_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription list -A
   kn jetstream subscription list --channel shop/orders
   kn jetstream subscription list --cluster -n shop
   kn jetstream subscription list -A -o json | jq '.items[] | select(.pending > 1000) | .name'
-""")
+"""
 
 DESCRIBE = """\
 Show one Subscription: where its events go, how they are retried, how far it has got. A consumer's name does, too.
-"""
 
-DESCRIBE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription describe billing -n shop
   kn jetstream subscription describe shop/billing -o yaml
-""")
+"""
 
 
 CREATE = """\
@@ -36,54 +34,49 @@ Write the manifest of a Subscription: for a file of `headrace up`, or for kubect
 
 In a cluster `kn subscription create` does this, too, and takes Services and other objects as --sink; this verb takes
 addresses only, but can set retries.
-"""
 
-CREATE_EXAMPLES = params.examples("""\
+examples:
   headrace subscription create billing --channel orders --uri http://127.0.0.1:9090/ --retry 3 > billing.yaml
   kn jetstream subscription create billing -n shop --channel orders --uri http://billing.shop.svc --cluster
   kn subscription create billing -n shop --channel messaging.knative.dev:v1alpha1:NatsJetStreamChannel:orders \\
     --sink ksvc:billing
-""")
+"""
 
 PAUSE = """\
 Hand out no more events to a subscriber; they wait in the stream. Events in its hands are finished.
-"""
 
-PAUSE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription pause billing -n shop --for 1h
   kn jetstream subscription pause shop/billing                     until it is resumed
-""")
+"""
 
 RESUME = """\
 Go on with a Subscription that was paused.
-"""
 
-RESUME_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription resume billing -n shop
-""")
+"""
 
 RESET = """\
 Move the position of a Subscription: back, to have events delivered again, or forward, to skip some. It says how many
 before it asks. Deliveries that are under way are given up.
 
 To bring some events again and leave the position, use `replay`.
-"""
 
-RESET_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription reset billing --to-time 2h --dry-run
   kn jetstream subscription reset shop/billing --to-sequence 4711
   kn jetstream subscription reset billing --all                    everything that the stream holds
   kn jetstream subscription reset billing --new --yes              nothing of what is there
-""")
+"""
 
 DELETE = """\
 Delete the consumer that serves a Subscription, or one that nobody uses: on an Interest or WorkQueue stream it keeps
 events. Of a Subscription that still exists the operator makes it again.
-"""
 
-DELETE_EXAMPLES = params.examples("""\
+examples:
   kn jetstream subscription delete KN_SUB_5D0A2F1C -n shop --channel orders
-""")
+"""
 
 
 def _run(verb: str, given: Given) -> int:
@@ -107,7 +100,7 @@ GROUP = click.Group(
         params.verb(
             "list",
             _run,
-            params.Words(LIST, LIST_EXAMPLES, "List Subscriptions, and what waits for each."),
+            params.Words(LIST, "List Subscriptions, and what waits for each."),
             params.value("--channel", "CHANNEL", "Only those of this channel."),
             every=True,
             objects=True,
@@ -117,17 +110,14 @@ GROUP = click.Group(
         params.verb(
             "describe",
             _run,
-            params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one Subscription."),
+            params.Words(DESCRIBE, "Show one Subscription."),
             *params.subscription(),
             formats=("table", "json", "yaml", "name"),
         ),
-        click.Command(
+        params.Words(CREATE, "Write the manifest of one.").command(
             "create",
-            callback=obeying(partial(_run, "create"), _CREATE_RULES),
-            help=CREATE,
-            short_help="Write the manifest of one.",
-            epilog=CREATE_EXAMPLES,
-            params=[
+            obeying(partial(_run, "create"), _CREATE_RULES),
+            [
                 click.Argument(["subscription"], metavar="SUBSCRIPTION"),
                 params.value("--channel", "CHANNEL", "Its channel, of the same namespace.", required=True),
                 params.value("--uri", "URI", "Where its events go."),
@@ -149,7 +139,7 @@ GROUP = click.Group(
         params.verb(
             "pause",
             _run,
-            params.Words(PAUSE, PAUSE_EXAMPLES, "Hand out no more events."),
+            params.Words(PAUSE, "Hand out no more events."),
             *params.subscription(),
             params.value("--for for_", "SPAN", "So long: 90s, 10m, 2h, 3d."),
             params.value("--until", "TIME", "Until then, as RFC 3339 has it."),
@@ -158,13 +148,13 @@ GROUP = click.Group(
         params.verb(
             "resume",
             _run,
-            params.Words(RESUME, RESUME_EXAMPLES, "Go on."),
+            params.Words(RESUME, "Go on."),
             *params.subscription(),
         ),
         params.verb(
             "reset",
             _run,
-            params.Words(RESET, RESET_EXAMPLES, "Move its position, back or forward."),
+            params.Words(RESET, "Move its position, back or forward."),
             *params.subscription(),
             params.number("--to-sequence", "This one is the next to be delivered.", least=1),
             params.value("--to-time", "TIME", "The first event since then is the next: RFC 3339, or 10m, 2h, 3d ago."),
@@ -177,7 +167,7 @@ GROUP = click.Group(
         params.verb(
             "delete",
             _run,
-            params.Words(DELETE, DELETE_EXAMPLES, "Delete the consumer that serves one."),
+            params.Words(DELETE, "Delete the consumer that serves one."),
             *params.subscription(),
             params.yes(),
         ),
