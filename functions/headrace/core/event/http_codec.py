@@ -65,18 +65,10 @@ def from_http(message: HttpMessage) -> Event:
     """The event of a message in either mode; InvalidEvent with every fault when there is none."""
     attributes, faults, content_types = _scan(message.headers)
     if content_types and is_structured(content_types[0]):
-        return _structured_of(content_types, message.body)
+        if len(content_types) > 1:
+            raise InvalidEvent(_twice(content_types))
+        return structured_event(content_types[0], message.body)
     return binary_event(attributes, faults, message.body)
-
-
-def from_binary(message: HttpMessage) -> Event:
-    attributes, faults, _ = _scan(message.headers)
-    return binary_event(attributes, faults, message.body)
-
-
-def from_structured(message: HttpMessage) -> Event:
-    content_types = [_text(value) for name, value in message.headers if name == b"content-type"]
-    return _structured_of(content_types, message.body)
 
 
 def to_http(event: Event) -> HttpMessage:
@@ -248,14 +240,6 @@ def _scan(headers: Headers) -> tuple[dict[str, str], list[Fault], list[str]]:
     elif content_types:
         attributes["datacontenttype"] = content_types[0]
     return attributes, faults, content_types
-
-
-def _structured_of(content_types: list[str], body: bytes) -> Event:
-    if not content_types:
-        raise InvalidEvent(Fault("content-type", f"is missing: send {STRUCTURED}"))
-    if len(content_types) > 1:
-        raise InvalidEvent(_twice(content_types))
-    return structured_event(content_types[0], body)
 
 
 def _twice(content_types: list[str]) -> Fault:

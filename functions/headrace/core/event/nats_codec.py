@@ -91,19 +91,6 @@ def foreign(message: NatsMessage, stream: str, sequence: int) -> Event:
     return make_event({name: value for name, value in attributes.items() if name not in illegal}, message.data)
 
 
-def from_binary(message: NatsMessage) -> Event:
-    attributes, faults, _, _ = _scan(message.headers)
-    return http_codec.binary_event(attributes, faults, message.data)
-
-
-def from_structured(message: NatsMessage) -> Event:
-    """The event in a JSON payload, with a content type that says so or, as the Go channel writes it, none."""
-    content_type = _scan(message.headers).content_type
-    if content_type:
-        return http_codec.structured_event(content_type, message.data)
-    return json_format.parse(message.data)
-
-
 def to_binary(
     event: Event, subject: str, extra: tuple[tuple[bytes, bytes], ...] = (), claim: bytes = b""
 ) -> NatsMessage:

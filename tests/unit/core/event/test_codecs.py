@@ -70,18 +70,15 @@ def our_message(message):
 @example(make_event({**ORDER, "datacontenttype": "text/x; charset=iso-8859-1"}, "é".encode()))
 @example(make_event({**ORDER, "specversion": "0.3", "datacontenttype": "application/json"}, b"not json"))
 def test_an_event_comes_back_over_http_in_either_mode_as_it_was(event):
-    assert http_codec.from_structured(http_codec.to_structured(event)) == event
-    assert http_codec.from_binary(http_codec.to_binary(event)) == event
+    assert from_http(http_codec.to_structured(event)) == event
     assert from_http(http_codec.to_http(event)) == event
 
 
 @given(events())
 def test_an_event_comes_back_from_a_stream_as_it_was(event):
     stored = nats_codec.to_binary(event, "s", extra=((b"knative-x", b"1"),))
-    assert nats_codec.from_binary(stored) == event
     assert nats_codec.from_nats(stored, stream="S", sequence=1) == event
     structured = nats_codec.to_structured(event, "s")
-    assert nats_codec.from_structured(structured) == event
     assert nats_codec.from_nats(structured, stream="S", sequence=1) == event
 
 

@@ -13,7 +13,6 @@ from headrace.core.event.nats_codec import (
     encoded,
     foreign,
     from_nats,
-    from_structured,
     msg_id,
     passthrough_of,
     to_binary,
@@ -67,7 +66,6 @@ def test_the_structured_json_of_the_go_channel_is_read_though_no_header_says_so(
     assert read({"Nats-Msg-Id": "1"}, ORDER_JSON) == Event(
         {**ORDER, "datacontenttype": "application/json"}, b'{"a": 1.0}'
     )
-    assert from_structured(NatsMessage("s", {"Nats-Msg-Id": "1"}, ORDER_JSON)).id == "1"
 
 
 def test_structured_json_with_its_content_type_is_read():
