@@ -54,7 +54,9 @@ async def make_so(
     return replace(result, health=health, lowered=tuple(deeds.lowered), named=told)
 
 
-async def take_away(place: ChannelStream, api: Administration, *, retain: bool) -> Rejected | None:
+async def take_away(
+    place: ChannelStream, api: Administration, calculate: Calculate = on_the_spot, *, retain: bool
+) -> Rejected | None:
     """Remove the channel's streams and consumers; return the server's refusal, if it refuses.
 
     Args:
@@ -64,7 +66,8 @@ async def take_away(place: ChannelStream, api: Administration, *, retain: bool) 
     if not plan.may_remove(place, observed):
         return None
     deeds = Deeds(api)
-    refusal = await deeds.all(binding.removal(await api.consumers(place.stream), place))
+    known = await api.consumers(place.stream)
+    refusal = await deeds.all(await calculate(len(known), binding.removal, known, place))
     if refusal is None:
         parked = await api.count(place.aside, place.parked)
         refusal = await deeds.all(plan.removal(place, observed, retain=retain, parked=parked))
@@ -155,7 +158,7 @@ async def _health(
         stuck=noted.stuck,
         waiting=bool(noted.records),
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
-        counts=counts.counted(infos, await _parked(place, aside, api)),
+        counts=await calculate(len(infos), counts.counted, infos, await _parked(place, aside, api)),
         created=str(stream.get("created", "")),
         forgotten=await forgetting.see_to(place, health.without(noted, lost), infos, api, now),
         unseen=await _unseen(place, stream, infos, api) if plan.adopted(place, observed) else {},

@@ -176,14 +176,14 @@ class _Call:
             return await self._go_without(request, place, error.account, error, retain=retain)
         apart = account.apart
         try:
-            refusal = await in_nats.take_away(place, account.api, retain=retain)
+            refusal = await in_nats.take_away(place, account.api, self._around.calculate, retain=retain)
         except (NotLetIn, Refused, Unavailable) as error:
             if apart is None and not isinstance(error, NotLetIn):
                 raise
             return await self._go_without(request, place, account, error, retain=retain)
         if refusal is None and apart is not None:
             # The installation's account may hold a stream from before the channel had a connection of its own.
-            refusal = await in_nats.take_away(place, self._own, retain=retain)
+            refusal = await in_nats.take_away(place, self._own, self._around.calculate, retain=retain)
         if refusal is None:
             return HookResponse(before, finalized=True)
         return HookResponse(
@@ -211,7 +211,7 @@ class _Call:
             # The functions that have the credentials, or will get them again, go last: missing ones are made anew.
             return replace(answer, children=apart.objects if apart is not None else ())
         if apart is not None:
-            await in_nats.take_away(place, self._own, retain=retain)
+            await in_nats.take_away(place, self._own, self._around.calculate, retain=retain)
         return answer
 
     async def _calculate(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
