@@ -19,7 +19,8 @@ request. Here:
 - an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
 - trailers are dropped,
 - HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; so is
-  an absolute URL of another host (section 3.2.2), or of another scheme; versions other than 1.0 and 1.1 get a 505,
+  an absolute URL of another host (section 3.2.2), and a request line that is not written to the letter,
+- versions other than 1.0 and 1.1 get a 505, transfer codings other than `chunked` a 501,
 - at shutdown a request with an incomplete body gets 2 s more: nothing of it has been accepted.
 """
 
@@ -70,7 +71,7 @@ _END = b"\r\n\r\n"
 class BoundedProtocol(BoundedConnection):
     """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
 
-    __slots__ = ("_body_left", "_calls", "_lacks", "_looked_for_front")
+    __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -79,6 +80,8 @@ class BoundedProtocol(BoundedConnection):
         self._lacks = 0
         # How much of a body with a length is still to come.
         self._body_left = 0
+        # What has come of a message whose request line is not complete.
+        self._line = b""
         # The parser's calls in this turn.
         self._calls = 0
 
@@ -214,12 +217,22 @@ class BoundedProtocol(BoundedConnection):
         end = min(len(left), at + whole if whole else self._end_of_piece(left))
         self._at = end
         self._calls += 1
+        if self._line or self._state in (FREE, KEPT):
+            self._check_line(left[at:end])
         self._feed(left if end - at == len(left) else memoryview(left)[at:end])
         if whole:
             return
         self._head_bytes += end - at
         if self._head_bytes > LONGEST_HEAD and self._state is not DUE:
             self._stop(431)
+
+    def _check_line(self, piece: bytes) -> None:
+        """Stop at a message that does not begin with a request line to the letter: the parser is not that strict."""
+        start = self._line + piece
+        good = heads.good_line(start)
+        if good is False:
+            self._stop(400)
+        self._line = b"" if good else start
 
     def _end_of_piece(self, left: bytes) -> int:
         """A place behind which another message may begin, and before which none can; or the end of a small piece."""

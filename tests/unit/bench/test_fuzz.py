@@ -7,8 +7,9 @@ import time
 import pytest
 from hypothesis import strategies as st
 
+from headrace.server import heads
 from tests.fuzz import __main__ as fuzz
-from tests.fuzz import runner
+from tests.fuzz import readings, runner
 from tests.fuzz.target import Target, TooSlow, check
 from tests.fuzz.targets import TARGETS
 
@@ -21,6 +22,26 @@ def test_a_short_run_finds_nothing(name):
     assert report.faults == []
     assert report.inputs == 200
     assert report.accepted > 0
+
+
+def test_three_readers_of_the_same_bytes_agree():
+    tally = readings.run(1000, SEED)
+    assert tally.cases == 1000
+    assert tally.taken > 100
+    assert tally.short > 50
+
+
+@pytest.mark.parametrize(
+    ("loosened", "found"),
+    [
+        pytest.param("good_line", lambda _: True, id="request lines are not looked at"),
+        pytest.param("fault", lambda *_: None, id="heads are not looked at"),
+    ],
+)
+def test_a_server_that_is_less_strict_is_found(monkeypatch, loosened, found):
+    monkeypatch.setattr(heads, loosened, found)
+    with pytest.raises(AssertionError):
+        readings.run(20_000, SEED)
 
 
 def refuse_b(text: bytes) -> bytes:

@@ -58,6 +58,8 @@ async def test_what_is_behind_a_last_request_is_not_read_whether_it_offers_an_up
 )
 @pytest.mark.parametrize("body", [b"content-length: 2\r\n\r\nhi", b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n"])
 async def test_a_request_says_once_for_which_host_it_is(head, status, body):
+    if head.startswith(b"HTTP/1.0") and b"chunked" in body:
+        status = 400  # that version has no chunks
     done = await exchange((b"POST /shop/orders " + head + body,))
     assert statuses(done.written) == [status]
     assert len(done.requests) == (status == 202)

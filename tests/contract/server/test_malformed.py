@@ -1,0 +1,47 @@
+"""Requests that a proxy in front of us may read otherwise, at the port of each function: refused, and the last ones."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.functions.functions import Function
+from tests.support.http.malformed import requests
+from tests.support.nats.nats_server import NatsServer
+
+pytest_plugins = ["tests.support.functions.served"]
+
+# What a server that read two requests would answer, too.
+SMUGGLED = b"GET /health/liveness HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@pytest.fixture(scope="module", params=("receive", "forward", "reconcile"))
+def function(request: pytest.FixtureRequest, shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
+    with Function(request.param, shared_server.url, served_directory) as served:
+        yield served
+
+
+def says(function: Function, sent: bytes) -> bytes:
+    """What comes back until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", function.port), 20) as plug:
+        plug.sendall(sent)
+        said = b""
+        try:
+            while piece := plug.recv(65536):
+                said += piece
+        except ConnectionResetError:
+            pass  # closed before it had read everything
+        return said
+
+
+def test_what_can_be_read_in_two_ways_is_refused_and_closed(function: Function) -> None:
+    said = {name: says(function, sent + SMUGGLED) for name, (sent, _) in requests().items()}
+    assert {name: int(answer.split(b" ")[1]) for name, answer in said.items() if answer} == {
+        name: status for name, (_, status) in requests().items() if said[name]
+    }
+    assert all(answer.count(b"HTTP/1.1 ") == 1 for answer in said.values() if answer)
+    # Of few the reset may have overtaken the answer.
+    assert sum(map(bool, said.values())) > len(said) // 2
