@@ -117,7 +117,7 @@ async def test_what_a_new_channel_may_not_name_has_no_effect(
     assert plain["subjects"] == ["evil.a._knative"]
     assert not any(plain.get(key) for key in ("republish", "subject_transform", "mirror"))
     assert VICTIM not in json.dumps(plain)
-    assert answer["resyncAfterSeconds"] > 0
+    assert answer["resyncAfterSeconds"] == 30.1
 
 
 @pytest.mark.parametrize("wanted", WITHOUT_STREAM.values(), ids=WITHOUT_STREAM)

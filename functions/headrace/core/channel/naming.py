@@ -153,8 +153,9 @@ def judged(
             return stored is not None and any(subject_pattern.covers(each, stored) for each in sees)
         return has is not None and _is_there(one, has)
 
-    kept = tuple(one for one in told if is_kept(one))
-    refused = tuple(one for one in told if one not in kept)
+    verdicts = [(one, is_kept(one)) for one in told]
+    kept = tuple(one for one, stays in verdicts if stays)
+    refused = tuple(one for one, stays in verdicts if not stays)
     barred = {one.value for one in refused if one.key in _SEEN}
     filters = tuple(one for one in template.subjects if one not in barred)
     return Naming(
@@ -233,6 +234,8 @@ def _seen(place: ChannelStream, consumers: Iterable[Mapping[str, Any]]) -> tuple
 
 def _is_there(one: Trespass, has: Config) -> bool:
     there = has.get(one.key)
+    if isinstance(one.item, str):
+        return one.item in (there or ())
     # Both ways: what the stream has beside it may be what narrows it.
     return any(
         not (differs(each, one.item) or differs(one.item, each))

@@ -152,11 +152,13 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     """
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     refused = result.problems or result.refusals or any(binding.refusal for binding in result.bindings or ())
-    refused = refused or result.named is not None
     if refused or result.questions:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
         waits.append(LOOK_AT_PEER)
+    # Nothing notifies us of an edit of the list of tenants.
+    if result.named is not None:
+        waits.append(LOOK_AT_WAITING if result.named.informative else RETRY_REFUSED)
     # Discarded events never come back, and events stored by others go only with an edit.
     if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
