@@ -24,7 +24,7 @@ class Build:
         base: the base's name with its digest; the name alone where it was made on the machine.
         epoch: the moment that stands for all times in the image, seconds since 1970.
         files: of the source, those that pin what is fetched, with their sha256.
-        builder: a URI of who has built it.
+        builder: a URI of who has built it; `tools` are the versions of the programs that have a say in the digest.
     """
 
     commit: str
@@ -33,6 +33,7 @@ class Build:
     epoch: int
     files: Mapping[str, str]
     builder: str
+    tools: Mapping[str, str]
     began: datetime
     ended: datetime
 
@@ -63,7 +64,7 @@ def statement(name: str, digest: str, build: Build, bill: str) -> dict[str, Any]
                 "resolvedDependencies": [source, foundation, *files],
             },
             "runDetails": {
-                "builder": {"id": build.builder},
+                "builder": {"id": build.builder, "version": dict(build.tools)},
                 "metadata": {"startedOn": _moment(build.began), "finishedOn": _moment(build.ended)},
                 "byproducts": [{"name": "bill of materials", "digest": {"sha256": bill}}],
             },

@@ -82,6 +82,7 @@ def release(store: Store, asked: Asked) -> str:
         epoch=build.commit_time(),
         files={path: _sha256(build.ROOT / path) for path in PINS},
         builder=asked.builder or provenance.BY_HAND,
+        tools={"buildah": store.said("--version").split()[2]},
         began=began,
         ended=datetime.now(UTC),
     )

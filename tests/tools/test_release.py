@@ -75,6 +75,7 @@ def test_a_release_has_one_digest_and_carries_what_is_in_it_and_how_it_was_made(
     statement = json.loads((out / "provenance.json").read_text())
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=clone, capture_output=True, text=True).stdout.strip()
     assert statement["subject"] == [{"name": place, "digest": {"sha256": digest.removeprefix("sha256:")}}]
+    assert statement["predicate"]["runDetails"]["builder"]["version"]["buildah"][0].isdigit()
     source, foundation, *files = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert source["digest"] == {"gitCommit": head}
     assert foundation == {"name": "python:3.13-slim", "digest": {"sha256": pinned.removeprefix("sha256:")}}

@@ -15,6 +15,7 @@ BUILD = provenance.Build(
     epoch=1_700_000_000,
     files={"uv.lock": "d" * 64},
     builder="https://ci.example/runs/1",
+    tools={"buildah": "1.28.2"},
     began=datetime(2026, 11, 29, 12, 0, 0, tzinfo=UTC),
     ended=datetime(2026, 11, 29, 12, 2, 0, tzinfo=UTC),
 )
@@ -32,7 +33,7 @@ def test_it_names_the_image_by_digest_and_all_that_took_part() -> None:
         {"name": "python:3.13-slim", "digest": {"sha256": "b" * 64}},
         {"name": "uv.lock", "digest": {"sha256": "d" * 64}},
     ]
-    assert details["builder"] == {"id": "https://ci.example/runs/1"}
+    assert details["builder"] == {"id": "https://ci.example/runs/1", "version": {"buildah": "1.28.2"}}
     assert details["metadata"] == {"startedOn": "2026-11-29T12:00:00Z", "finishedOn": "2026-11-29T12:02:00Z"}
     assert details["byproducts"][0]["digest"] == {"sha256": "e" * 64}
 
