@@ -102,6 +102,7 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings, around: Around
         watched=request.watched,
         zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale, request.unseen),
         worked=children.worked(request.parent.get("status") or {}),
+        guests=request.guests,
         bounds=around.tenants.bounds(namespace),
         given=children.template_of(_parsed(channel_defaults.alone(around.defaults or Defaults(), namespace))),
     )

@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
+from headrace.core.channel import guests
 from headrace.core.channel.child_marks import MANAGED_BY, UID_LABEL, US
+from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.errors import Refused
 from headrace.io.process import log
@@ -22,7 +24,7 @@ from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
 from headrace_operator.channels.child import Child, Spot
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords, ChildrenOutcome
-from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
+from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared, may_share
 from headrace_operator.channels.removal import Removal
 from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Kind, key
@@ -121,9 +123,16 @@ class Children:
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
-            if body is not None and (own or (self.is_at_home(place[0], "") and not is_of_one_namespace(body))):
+            at_home = own or self.is_at_home(place[0], "")
+            if body is not None and at_home and may_share(body, parent["metadata"]["namespace"]):
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.strip(body)
         return found
+
+    def guests(self, parent: Mapping[str, Any]) -> dict[str, Guests]:
+        """The functions of other channels of the channel's namespace, by the other namespace where they are."""
+        spots = self._index.guests.get(parent["metadata"]["namespace"], ())
+        found = (self._watch(kind).cache.get(place) for kind, place in spots if self.is_at_home(place[0], ""))
+        return guests.of((one for one in found if one is not None), "/".join(key(parent)))
 
     def lacking(self, parent: Mapping[str, Any]) -> Mapping[str, str]:
         """The namespaces in which we lacked a right for the channel's children in the last pass, and our account."""

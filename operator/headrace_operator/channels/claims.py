@@ -11,18 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headrace.core.channel.child_marks import SCOPE_LABEL, SHARED_LABEL, UID_LABEL
+from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SHARED_LABEL, TENANT_LABEL, UID_LABEL
+from headrace.core.channel.hook import SERVING_API
 from headrace_operator.channels import child as children_of
 from headrace_operator.channels.child import Spot
 from headrace_operator.kube.api import Body
+from headrace_operator.kube.kinds import DEPLOYMENT
 
 
 @dataclass(slots=True)
 class Indexed:
-    """The children of each channel by its uid, and the shared children; the watches keep both up to date."""
+    """The children of each channel by its uid, and the shared children; the watches keep all of this up to date.
+
+    Attributes:
+        guests: the functions in other namespaces than their channels', by the namespace of these.
+    """
 
     spots: dict[str, set[Spot]] = field(default_factory=dict)
     shared: set[Spot] = field(default_factory=set)
+    guests: dict[str, set[Spot]] = field(default_factory=dict)
 
     def move(self, spot: Spot, old: Body | None, new: Body | None) -> None:
         for uid in belonging(old) - belonging(new):
@@ -33,6 +40,13 @@ class Indexed:
             self.shared.add(spot)
         else:
             self.shared.discard(spot)
+        before, now = host_of(spot, old), host_of(spot, new)
+        if before and before != now:
+            self.guests.get(before, set()).discard(spot)
+            if not self.guests.get(before):
+                self.guests.pop(before, None)
+        if now:
+            self.guests.setdefault(now, set()).add(spot)
 
 
 class Wants:
@@ -96,6 +110,16 @@ def belonging(body: Body | None) -> set[str]:
     return {*children_of.owners(body), *([own] if own else [])}
 
 
+def host_of(spot: Spot, body: Body | None) -> str:
+    """The namespace whose channel has this function in another one; empty for all other objects."""
+    kind, (place, _) = spot
+    if body is None or is_shared(body) or not (kind == DEPLOYMENT or kind.api_version == SERVING_API):
+        return ""
+    channel = (body["metadata"].get("annotations") or {}).get(CHANNEL_ANNOTATION, "")
+    namespace = str(channel).partition("/")[0]
+    return namespace if namespace != place else ""
+
+
 def is_shared(body: Body | None) -> bool:
     return body is not None and (body["metadata"].get("labels") or {}).get(SHARED_LABEL) == "true"
 
@@ -103,3 +127,10 @@ def is_shared(body: Body | None) -> bool:
 def is_of_one_namespace(body: Body) -> bool:
     """Is it for channels of its own namespace only? Such a channel owns each shared child that it wants."""
     return (body["metadata"].get("labels") or {}).get(SCOPE_LABEL) == "namespace"
+
+
+def may_share(body: Body, namespace: str) -> bool:
+    """Is a shared child one that channels of this namespace may have a share in?"""
+    if is_of_one_namespace(body):
+        return bool(body["metadata"].get("namespace") == namespace)
+    return (body["metadata"].get("labels") or {}).get(TENANT_LABEL) in (None, namespace)

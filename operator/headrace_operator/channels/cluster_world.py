@@ -93,6 +93,7 @@ class ClusterWorld:
             shared=children.shared(channel),
             watched=children.own_namespace,
             lacking=dict(children.lacking(channel)),
+            guests=children.guests(channel),
         )
         return request, related.write(channel)
 

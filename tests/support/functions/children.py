@@ -8,6 +8,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import children, consumer
 from headrace.core.channel.children import Cluster, Functions, NatsMounts, ServedConsumer
+from headrace.core.channel.guests import Guests
 from headrace.core.installation.function_bounds import FunctionBounds
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
@@ -39,6 +40,7 @@ def wanted(
     worked: bool = False,
     watched: str = "",
     bounds: FunctionBounds | None = None,
+    guests: dict[str, Guests] | None = None,
     given: dict[str, Any] | None = None,
     **parts: Any,
 ) -> Functions:
@@ -62,6 +64,7 @@ def wanted(
             worked=worked,
             watched=watched,
             bounds=bounds or FunctionBounds(),
+            guests=guests or {},
             given=given or {},
         ),
     )
@@ -79,12 +82,17 @@ def remaining(
     namespace: str = "shop",
     addressed: bool = True,
     settings: dict[str, Any] | None = None,
+    shared: Iterable[dict[str, Any]] | None = None,
     **annotations: str,
 ) -> Functions:
     """What a channel wants that makes no sense any more and has these objects, and consumers of these entries."""
     given = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
     metadata = manifest.parse(channel(namespace=namespace, annotations=annotations)).metadata
-    cluster = Cluster(BOTH, as_observed(objects, namespace))
+    cluster = Cluster(
+        BOTH,
+        as_observed(objects, namespace),
+        shared=None if shared is None else as_observed(shared, namespace),
+    )
     access = children.by_settings(given, known_by)
     served = served_by(manifest.parse(channel(*entries, namespace=namespace)), "")
     return children.remaining(metadata, given, access, cluster, served, addressed=addressed)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn, Self
 
+from headrace.core.channel.guests import Guests
 from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.manifest.own_address import API_VERSION, KIND
@@ -55,6 +56,7 @@ class HookRequest:
             that does not say.
         watched: the one namespace that the operator watches; empty when it watches all of them.
         lacking: the namespaces in which the operator lacked a right for the channel's children, and its account there.
+        guests: the functions of other channels of the channel's namespace, by the other namespace where they are.
         stock: a stock Metacontroller asks, not our operator. It makes children in the channel's own namespace and for
             that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
@@ -72,6 +74,7 @@ class HookRequest:
     shared: dict[str, Any] | None = None
     watched: str = ""
     lacking: dict[str, str] = field(default_factory=dict)
+    guests: dict[str, Guests] = field(default_factory=dict)
     stock: bool = False
 
     def to_json(self, related: bytes | None = None) -> bytes:
@@ -87,6 +90,7 @@ class HookRequest:
         extension: dict[str, Any] = {name: sorted(getattr(self, name)) for name in _WORDS}
         extension |= {"ending": self.ending, "watched": self.watched}
         extension |= {"lacking": self.lacking} if self.lacking else {}
+        extension |= {"guests": {place: one.to_json() for place, one in self.guests.items()}} if self.guests else {}
         if self.apis is not None:
             extension["apis"] = sorted(self.apis)
         if self.shared is not None:
@@ -133,6 +137,7 @@ class HookRequest:
             apis=_child_apis(controller) if controller else apis,
             watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
             lacking={key: text for key, text in _observed(extension, "lacking").items() if isinstance(text, str)},
+            guests={place: Guests.from_json(one) for place, one in _observed(extension, "guests").items()},
             shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
             stock=bool(controller),
         )

@@ -35,6 +35,8 @@ LOOK_AGAIN = timedelta(seconds=30)
 """Nothing notifies us of the end of a trouble."""
 LOOK_AT_WAITING = timedelta(minutes=5)
 """While events wait for a retry: the server may discard them, and nothing else would notice it (ADR 018)."""
+LOOK_FOR_ROOM = timedelta(minutes=5)
+"""Another channel's function may go, and make room for one of this channel's own."""
 LOOK_AT_PEER = timedelta(seconds=10)
 """Nothing notifies us when the Go channel's dispatcher has stopped."""
 RETRY_REFUSED = timedelta(seconds=30)
@@ -162,6 +164,8 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     # Discarded events never come back, and events stored by others go only with an edit.
     if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
+    if result.functions.crowded:
+        waits.append(LOOK_FOR_ROOM)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)
     if numbers is not None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import (
     CustomizeAnswer,
     HookRequest,
@@ -35,6 +36,7 @@ objects = st.dictionaries(
     max_size=3,
 )
 observed = st.dictionaries(words, st.dictionaries(words, objects, max_size=2), max_size=2)
+numbers = st.integers(0, 1000)
 parents = st.builds(lambda name, spec: {**channel(entry(), name=name), "spec": spec}, words, objects)
 requests = st.builds(
     HookRequest,
@@ -51,6 +53,7 @@ requests = st.builds(
     shared=st.none() | observed,
     watched=words,
     lacking=st.dictionaries(words, words, max_size=2),
+    guests=st.dictionaries(words, st.builds(Guests, numbers, st.dictionaries(words, numbers, max_size=2)), max_size=2),
 )
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 responses = st.builds(

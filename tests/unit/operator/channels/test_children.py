@@ -52,7 +52,8 @@ class ApiServer:
 
     async def apply(self, _path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.applied += 1
-        return {**body, "metadata": {**body["metadata"], "uid": "k", "resourceVersion": "8"}}
+        noted = {"managedFields": [{"manager": "headrace", "operation": "Apply"}], "resourceVersion": "8"}
+        return {**body, "metadata": {**body["metadata"], "uid": "k", **noted}}
 
     async def delete(self, path: str, _uid: str) -> None:
         self.deleted.append(path)
@@ -132,3 +133,19 @@ async def test_while_a_channel_has_thousands_of_children_the_operator_answers_ot
     assert server.applied == 3_000
     assert first > 80
     assert turns > 80
+
+
+async def test_a_channel_is_told_of_its_neighbours_functions_in_the_system_namespace_and_of_no_forged_ones() -> None:
+    def forwards(stem: str, place: str, count: int) -> list[dict[str, Any]]:
+        names = (f"forward-{stem}-{each}" for each in range(count))
+        return [{**ANSWER, "metadata": {"name": name, "namespace": place}} for name in names]
+
+    async with watched(ApiServer(), Served()) as children:
+        children.system_namespace = "knative-eventing"
+        parent = channel()
+        await children.make_so(channel(name="bills", uid="b"), forwards("bills", "knative-eventing", 3))
+        await children.make_so(channel(name="carts", uid="c"), forwards("carts", "evil", 2))
+        await children.make_so(channel(namespace="bank", uid="d"), forwards("bank", "knative-eventing", 1))
+        await children.make_so(parent, forwards("own", "knative-eventing", 2))
+
+        assert {place: one.others for place, one in children.guests(parent).items()} == {"knative-eventing": 3}

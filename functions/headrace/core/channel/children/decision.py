@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.core.channel.child_marks import COMPONENT_LABEL
 from headrace.core.channel.children.readiness import SubscriberReadiness
+from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import SERVING_API
 from headrace.core.channel.lease_places import Forward
 from headrace.core.conditions import Condition
@@ -39,6 +40,7 @@ class Cluster:
         zero: Knative lets a revision begin with no pod; None when the request does not say.
         worked: the channel's status said before that its functions work.
         bounds: what the functions of this channel's namespace may take of the system namespace.
+        guests: the functions of other channels of that namespace, by the other namespace where they are.
         given: the `deploymentSpecTemplate` that the administrator's defaults have for the namespace.
     """
 
@@ -51,6 +53,7 @@ class Cluster:
     zero: bool | None = False
     worked: bool = False
     bounds: FunctionBounds = FunctionBounds()
+    guests: Mapping[str, Guests] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,7 +79,8 @@ class Functions:
         urls: addresses of the channel, the preferred one first; empty when the functions are not ours to make.
         forwards: by the durable name of the consumer.
         readiness: of the function that delivers for a consumer, by the same; without those of which nothing is known.
-        beyond: sentences about the author's wishes that are beyond the bounds.
+        beyond: sentences about what is beyond the bounds.
+        crowded: a function of the channel's own waits for room.
     """
 
     objects: tuple[dict[str, Any], ...] = ()
@@ -85,6 +89,7 @@ class Functions:
     conditions: tuple[Condition, ...] = ()
     readiness: Mapping[str, SubscriberReadiness] = field(default_factory=dict)
     beyond: tuple[str, ...] = ()
+    crowded: bool = False
 
     @property
     def receive(self) -> str:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
+from headrace.core.channel import guests
 from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.channel.children import deployment, knative, observed, services
 from headrace.core.channel.children.access import NatsMounts
@@ -19,6 +20,7 @@ from headrace.core.channel.children.decision import Apart, Cluster, Functions, S
 from headrace.core.channel.children.live import Live
 from headrace.core.channel.children.pod import Function
 from headrace.core.channel.children.site import Site
+from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.channel.lease_places import Forward
 from headrace.core.conditions import Condition
@@ -26,8 +28,10 @@ from headrace.core.delivery import placement_spec
 from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
 from headrace.core.delivery.subscriber import LONGEST_TIMEOUT, SubscriberState
 from headrace.core.errors import InvalidSpec
+from headrace.core.installation.function_bounds import opens
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import Manifest, Metadata
+from headrace.core.plural import counted
 
 _DEPLOYMENT, _SERVICE = "Deployment.apps/v1", f"Service.{SERVING_API}"
 _ELSEWHERE = (
@@ -58,17 +62,20 @@ def functions(
     if not settings.image:
         return Functions()
     wanted = _Wanted(channel, stream, settings, access, cluster, scope)
+    # A refused subscriber needs no function; a GONE one does, since it may come back in a moment.
+    delivered = [one for one in served or () if one.subscriber.state is not SubscriberState.REFUSED]
+    wanted.admit(spec, delivered)
     urls = wanted.receive(spec)
     if served is None:
         wanted.keep_forwards(spec)
-    for one in served or ():
-        # A refused subscriber needs no function; a GONE one does, since it may come back in a moment.
-        if one.subscriber.state is not SubscriberState.REFUSED:
-            wanted.forward(one)
+    for one in delivered:
+        wanted.forward(one)
     objects = (*wanted.account(), *wanted.objects.values())
     conditions = (*wanted.conditions(spec), wanted.live.condition(objects))
     readiness = wanted.live.readiness(served or (), wanted.delivers)
-    return Functions(objects, urls, wanted.forwards, conditions, readiness, wanted.site.refused)
+    return Functions(
+        objects, urls, wanted.forwards, conditions, readiness, tuple(wanted.beyond()), crowded=wanted.crowded
+    )
 
 
 def remaining(
@@ -161,8 +168,43 @@ class _Wanted:
         self.delivers: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.forwards: dict[str, Forward] = {}
+        # The names of the functions that there is room for; None where there is no bound.
+        self._admitted: frozenset[str] | None = None
+        self._waiting = 0
         if self.site.apart:
             self._add_reconcile()
+
+    def admit(self, spec: PlacementSpec, served: Sequence[ServedConsumer]) -> None:
+        """Decide which functions may be the channel's own in a namespace of others: the oldest, and `receive` first."""
+        if not self.site.bounded:
+            return
+        receive = self.site.function("receive", plain=self._runtime(spec) is Runtime.DEPLOYMENT)
+        functions = [receive, *(self._forward_of(one)[0] for one in served)]
+        place, bounds = self.site.namespace, self._cluster.bounds
+        self._admitted = guests.admitted(
+            [one.name for one in functions if not one.shared],
+            observed.functions(self._cluster.children, place),
+            self._cluster.guests.get(place, Guests()),
+            bounds.functions,
+        )
+        if not receive.shared and receive.name not in self._admitted:
+            self.site.give_up_own(self._no_room())
+
+    def beyond(self) -> Iterable[str]:
+        """Sentences about what is beyond the bounds of the channel's namespace."""
+        yield from self.site.refused
+        if self._waiting:
+            yield f"one forward serves {counted(self._waiting, 'subscriber')}: {self._no_room()}"
+
+    @property
+    def crowded(self) -> bool:
+        """Is there something that another look may find room for?"""
+        return self._waiting > 0
+
+    def _no_room(self) -> str:
+        most, namespace = self._cluster.bounds.functions, self._channel.metadata.namespace
+        bound = f"the channels of namespace {namespace} may have {counted(most, 'function')} of their own"
+        return f"{bound} in namespace {self.site.namespace}, {opens('most: …')}"
 
     def receive(self, spec: PlacementSpec) -> tuple[str, ...]:
         """Add `receive`, and give the addresses of the channel."""
@@ -189,14 +231,14 @@ class _Wanted:
 
     def forward(self, served: ServedConsumer) -> None:
         subscriber = served.subscriber
-        spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
-        plain = self._unwoken or self._runtime(spec) is Runtime.DEPLOYMENT
-        alone = self._unwoken or self._isolation(spec) is Isolation.SUBSCRIBER
-        if alone:
-            scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
-            function = self._add_forward(self.site.function("forward", served, plain=plain), scaling, whom, plain=plain)
-        else:
-            function = self.shared_forward(plain=plain, whom=whom)
+        wanted, plain, alone = self._forward_of(served)
+        whom = f"Subscription {subscriber.full_name}"
+        if not (wanted.shared or self._admitted is None or wanted.name in self._admitted):
+            self._waiting += 1
+            wanted, alone = self.site.overflow(plain=plain), False
+        scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout) if alone else self._of_many()
+        known = (_DEPLOYMENT if plain else _SERVICE, wanted.namespace, wanted.name) in self.objects
+        function = wanted if known else self._add_forward(wanted, scaling, whom, plain=plain)
         if function is not None:
             # A shared one can't know its consumers, since no single channel knows them all: it waits for leases.
             self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
@@ -205,16 +247,30 @@ class _Wanted:
             if plain:
                 self._scale(function, served, alone=alone)
 
+    def _forward_of(self, served: ServedConsumer) -> tuple[Function, bool, bool]:
+        """The `forward` that a consumer is to have, whether it is plain, and whether it is the consumer's alone."""
+        spec = served.subscriber.placement
+        plain = self._unwoken or self._runtime(spec) is Runtime.DEPLOYMENT
+        alone = self._unwoken or self._isolation(spec) is Isolation.SUBSCRIBER
+        return self.site.function("forward", served if alone else None, plain=plain), plain, alone
+
     def shared_forward(self, *, plain: bool, whom: str = "the channel") -> Function | None:
         """Add the `forward` that all subscribers of the scope, or of the channel, share; None where it can't be."""
-        scaling = knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
-        return self._add_forward(self.site.function("forward", plain=plain), scaling, whom, plain=plain)
+        return self._add_forward(self.site.function("forward", plain=plain), self._of_many(), whom, plain=plain)
+
+    def _of_many(self) -> knative.Scaling:
+        """The scaling of a `forward` of several subscribers."""
+        return knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
 
     def keep_forwards(self, spec: PlacementSpec) -> None:
         """Want every present `forward`, whatever it serves."""
         self.keep("forward")
         if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
+        for plain in (False, True) if self.site.bounded else ():
+            function = self.site.overflow(plain=plain)
+            if self.live.has(function.namespace, function.name):
+                self._add_forward(function, self._of_many(), "the channel", plain=plain)
 
     def find_forward(self, served: ServedConsumer) -> None:
         """Find the `forward` that delivers for a consumer among the wanted objects: its own, or the shared one."""

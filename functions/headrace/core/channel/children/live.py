@@ -34,6 +34,10 @@ class Live:
         """The present object; None where it is not there, or not shown."""
         return self._objects.get(observed.place(wanted))
 
+    def has(self, namespace: str, name: str) -> bool:
+        """Is there an object of that name?"""
+        return any(place[2:] == (namespace, name) for place in self._objects)
+
     def state(self, wanted: Object) -> State | None:
         """The state of the function; None where the request does not tell it."""
         namespace, live = wanted["metadata"]["namespace"], self.of(wanted)

@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.core.channel.child_marks import COMPONENT_LABEL, DIGEST_ANNOTATION, OWN_RECONCILE, UID_LABEL
 from headrace.core.channel.children.access import NAMED_VOLUME
+from headrace.core.channel.hook import SERVING_API
 from headrace.core.installation.secret_files import SecretFile
 from headrace.core.manifest.own_address import KIND
 
@@ -87,6 +88,14 @@ def by_place(*groups: Mapping[str, Any] | None) -> dict[Place, Mapping[str, Any]
 def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The objects that are not being deleted."""
     return (one for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
+
+
+def functions(children: Mapping[str, Any], namespace: str) -> Iterator[Mapping[str, Any]]:
+    """The Deployments and Knative Services in a namespace."""
+    for one in lasting(children):
+        runs = one["kind"] == "Deployment" or one["apiVersion"] == SERVING_API
+        if runs and one["metadata"]["namespace"] == namespace:
+            yield one
 
 
 def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:

@@ -121,7 +121,9 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
 
 def _container(function: Function, author: Mapping[str, Any], access: NatsMounts) -> dict[str, Any]:
     variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
-    variables |= {**dict(access.variables), **dict(function.variables)}
+    variables |= dict(access.variables)
+    # The kubelet would write another variable's value in the place of `$(NAME)`, and a stream may be called that.
+    variables |= {name: value.replace("$(", "$$(") for name, value in function.variables}
     body = {
         "name": function.target,
         "image": function.settings.image,

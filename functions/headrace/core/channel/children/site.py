@@ -7,7 +7,7 @@ installation, a `reconcile` among them acts in that account (`docs/adr/030-conne
 
 from __future__ import annotations
 
-from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SUBSCRIPTION_ANNOTATION
+from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SUBSCRIPTION_ANNOTATION, TENANT_LABEL
 from headrace.core.channel.children import child_names, shared_place
 from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import Cluster, ServedConsumer
@@ -25,6 +25,7 @@ class Site:
     Attributes:
         scope: the channels that share them; in the system namespace all channels of the cluster.
         apart: their NATS credentials are not the installation's.
+        bounded: it is a namespace of others, of which each tenant has a share.
         refused: sentences about the author's wishes that are not obeyed at this place.
     """
 
@@ -49,7 +50,8 @@ class Site:
         # Being in the channel's namespace only for a stock Metacontroller's sake does not change their credentials.
         self.apart = access.own or (scope is Scope.NAMESPACE and self.scope is Scope.NAMESPACE)
         author = shared_place.template_of(channel)
-        if self.namespace == metadata.namespace:
+        self.bounded = self.namespace != metadata.namespace
+        if not self.bounded:
             obeyed = shared_place.own(author)
         else:
             obeyed = shared_place.bounded(author, cluster.bounds, cluster.given, self.namespace)
@@ -72,6 +74,31 @@ class Site:
             identity = (metadata.namespace, metadata.name, *((served.durable,) if served else ()))
             stem = (served.subscriber.name if served else "") or metadata.name
             name = child_names.own(target, identity, stem, plain=plain)
+        labels = {SCOPE_LABEL: str(self.scope)} if shared else {}
+        return self._made(target, name, served, plain=plain, shared=shared, labels=labels)
+
+    def overflow(self, *, plain: bool) -> Function:
+        """The `forward` of all subscribers of the channel's namespace for whose own there is no room (ADR 051)."""
+        namespace = self._channel.metadata.namespace
+        name = child_names.own("forward", (namespace,), namespace, plain=plain)
+        labels = {SCOPE_LABEL: str(self.scope), TENANT_LABEL: namespace}
+        return self._made("forward", name, plain=plain, shared=True, labels=labels)
+
+    def give_up_own(self, why: str) -> None:
+        """There is no room for a `receive` of the channel's own, and so none for its wishes."""
+        self._template, self._own = {}, False
+        self.refused = (*self.refused, f"{shared_place.PATH} is not obeyed: {why}")
+
+    def _made(
+        self,
+        target: str,
+        name: str,
+        served: ServedConsumer | None = None,
+        *,
+        plain: bool,
+        shared: bool,
+        labels: dict[str, str],
+    ) -> Function:
         variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
         if target == "receive":
             variables += self._addresses(plain=plain)
@@ -87,7 +114,7 @@ class Site:
             access=self._access,
             shared=shared,
             variables=tuple(variables),
-            labels={SCOPE_LABEL: str(self.scope)} if shared else {},
+            labels=labels,
             annotations={} if shared else self._notes(served),
             template={} if shared else self._template,
         )

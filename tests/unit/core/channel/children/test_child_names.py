@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from headrace.core import names
 from headrace.core.channel.children import child_names
+from headrace.core.installation.function_bounds import FunctionBounds
+from infra.generate import install
 from tests.support.functions.channels import entry
 from tests.support.functions.children import wanted
+from tests.support.kube.install import INFRA, SYSTEM, in_file
 
 # DNS-1035, as Services and Knative Services have to be.
 LEGAL = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -86,3 +89,32 @@ def test_every_object_of_a_channel_has_a_legal_name(namespace: str, channel: str
         assert len(one["metadata"]["name"]) <= 63
         for value in one["metadata"]["labels"].values():
             assert len(value) <= 63
+
+
+def of_the_installation() -> set[tuple[str, str]]:
+    """Kind and name of every object in the system namespace that an installation brings or is given."""
+    found = {("Secret", "headrace-token"), ("Secret", "headrace-nats")}
+    for file in (install.INSTALL, install.PLAIN, INFRA / "components/kind/receive.yaml"):
+        found |= {(one["kind"], one["metadata"]["name"]) for one in in_file(file)}
+    return found
+
+
+INSTALLED = of_the_installation()
+system_or_not = st.one_of(labels, st.just(SYSTEM))
+forged = st.one_of(subdomains, st.sampled_from(sorted({name for _, name in INSTALLED})))
+
+
+@settings(max_examples=60, deadline=None)
+@given(system_or_not, forged, forged, st.sampled_from(["knative", "deployment"]), st.sampled_from([0, 100]))
+def test_no_child_is_called_like_an_object_of_the_installation(
+    namespace: str, channel: str, subscription: str, runtime: str, most: int
+) -> None:
+    bounds, template = FunctionBounds(functions=most), {"resources": {"limits": {"cpu": 1}}}
+    settings = {"runtime": runtime, "host_urls": True}
+    for wishes in ({}, {"deploymentSpecTemplate": template}):
+        functions = wanted(
+            entry(name=subscription), namespace=namespace, name=channel, bounds=bounds, settings=settings, **wishes
+        )
+        for one in functions.objects:
+            there = one["metadata"]["namespace"] == SYSTEM
+            assert not there or (one["kind"], one["metadata"]["name"]) not in INSTALLED

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.functions.channels import entry
-from tests.support.functions.children import KEDA, SERVING, all_of, at, called, the, wanted
+from headrace.core.channel import children, consumer
+from headrace.core.channel.children import Cluster, ServedConsumer
+from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.manifest import manifest
+from tests.support.functions.channels import channel, entry
+from tests.support.functions.children import IMAGE, KEDA, SERVING, all_of, at, called, the, wanted
 
 DEPLOYMENT, SERVICE, SCALED = "Deployment.apps/v1", "Service.v1", "ScaledObject.keda.sh/v1alpha1"
 PLAIN = {"runtime": "deployment"}
@@ -175,3 +179,17 @@ def test_one_that_pulls_without_end_says_so() -> None:
     (forward,) = functions.forwards.values()
     name = the(functions, DEPLOYMENT, "forward")["metadata"]["name"]
     assert (forward.url, forward.pulls) == (f"http://{name}.knative-eventing.svc.cluster.local", True)
+
+
+def test_a_stream_that_is_called_like_a_variable_brings_no_function_its_value() -> None:
+    """The kubelet writes the value of another variable in the place of `$(NAME)`; `$$(NAME)` stays `$(NAME)`."""
+    parsed = manifest.parse(channel(entry()))
+    (row,) = consumer.rows(parsed, "$(NATS_URL)")
+    assert row.subscriber is not None
+    ours = ReconcileSettings(image=IMAGE, runtime="deployment")
+    served = [ServedConsumer("KN_SUB_1", row.subscriber)]
+
+    functions = children.functions(parsed, "$(NATS_URL)", served, ours, children.by_settings(ours), Cluster())
+
+    container = the(functions, DEPLOYMENT, "forward")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "FORWARD_CONSUMERS", "value": "$$(NATS_URL)/KN_SUB_1"} in container["env"]
