@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.core.channel import children
 from headrace.core.installation.function_bounds import FunctionBounds, number
+from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.installation.secret_files import SecretFile
 from tests.support.functions.channels import entry
-from tests.support.functions.children import all_of, at, called, the, wanted
+from tests.support.functions.children import IMAGE, all_of, at, called, the, wanted
 
 KSVC, DEPLOYMENT = "Service.serving.knative.dev/v1", "Deployment.apps/v1"
 PLAIN = {"runtime": "deployment"}
@@ -161,3 +164,13 @@ def test_leases_are_bounded_whoever_asks_for_them() -> None:
     for functions in (wanted(entry(annotations=many)), wanted(entry(), annotations=many)):
         forward = the(functions, KSVC, "forward")
         assert at(forward, "spec/template/metadata/annotations")["autoscaling.knative.dev/max-scale"] == "20"
+
+
+def test_secrets_that_a_tenant_names_are_mounted_in_pods_of_his_own_namespace_only() -> None:
+    ours = ReconcileSettings(image=IMAGE, creds_secret="headrace-nats")
+    named = [SecretFile("headrace-token", "token", "nats.creds", optional=True)]
+    access = children.with_own(children.by_settings(ours), "headrace-token").with_named(named)
+
+    for runtime in ("knative", "deployment"):
+        functions = wanted(entry(), access=access, settings={"runtime": runtime, "host_urls": True})
+        assert {one["metadata"]["namespace"] for one in functions.objects} == {"shop"}
