@@ -88,7 +88,11 @@ COMMAND = click.Command(
         # The further files that a shell makes of -f *.yaml.
         click.Argument(["more"], nargs=-1, metavar=""),
         params.value(
-            "--listen", "HOST:PORT", "Where events are received; port 0: any free one.", default="127.0.0.1:8080"
+            "--listen",
+            "HOST:PORT",
+            "Where events are received, under localhost and addresses; other names of this machine go into the "
+            "variable RECEIVE_HOSTS. Port 0: any free one.",
+            default="127.0.0.1:8080",
         ),
         params.value("--data", "DIR", "Keep events here. Default: a temporary directory, gone at the end."),
         params.value("--nats", "URL", "Use this NATS server instead of one of our own."),
