@@ -87,6 +87,9 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
             patch.setenv("NATS_URL", server.url)
             served = opened.enter_context(InProcess("receive", short_way=name == "short"))
             made.append(Way(served, server.url))
+        for way in made:
+            # Connected to NATS, without which the first event goes the long way.
+            assert way.says([LAST.replace(b"healthz", b"readyz")]).startswith(b"HTTP/1.1 200 ")
         _note(patch, made[0].taken)
         yield made[0], made[1]
 
