@@ -130,7 +130,7 @@ class Strangers:
 
 
 def main() -> int:
-    os.nice(10)
+    os.nice(30)
     name, port, seconds, *count = sys.argv[1:]
     attack = ATTACKS[name]
     if count:

@@ -9,8 +9,8 @@ uvicorn's own protocol takes a head without end, starts a request with an empty 
 (h2c), mixes trailers into the headers, takes requests for no host or for two, and waits for ever for the rest of a
 request. Here:
 
-- a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414); so are blank lines in front of it, and
-  what comes between two pieces of a body: the sizes of chunks, their extensions, trailers,
+- a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414); what comes between
+  two pieces of a body is no longer than a head: the sizes of chunks, their extensions, trailers,
 - a request is complete within 20 s of its first byte (408), and a connection sends its first one within 20 s,
 - of a connection no byte is parsed before all earlier answers are given, and no more is read than was read by then,
 - a connection whose bytes are much work waits for its next turn (`headrace.server.crowd`),
@@ -62,7 +62,7 @@ LONGEST_URL = 8 * 1024
 SMALL_BODY = 16 * 1024
 # A piece that the parser gets at once where it can't be told which message a byte belongs to, and the end of a turn: so
 # many bytes, or so many calls from the parser. It makes 2,000 calls in a millisecond, at least.
-PIECE = 4 * 1024
+PIECE = 2 * 1024
 TURN_BYTES = 64 * 1024
 TURN_CALLS = 256
 _END = b"\r\n\r\n"
