@@ -273,12 +273,13 @@ class _Wanted:
                 self._add_forward(function, self._of_many(), "the channel", plain=plain)
 
     def find_forward(self, served: ServedConsumer) -> None:
-        """Find the `forward` that delivers for a consumer among the wanted objects: its own, or the shared one."""
-        for alone, plain in ((served, False), (served, True), (None, False), (None, True)):
-            function = self.site.function("forward", alone, plain=plain)
-            if (_DEPLOYMENT if plain else _SERVICE, function.namespace, function.name) in self.objects:
-                pulls = plain and alone is not None
-                self.forwards.setdefault(served.durable, Forward(self.site.url(function), pulls=pulls))
+        """Find the `forward` that delivers for a consumer among the wanted objects: its own, or one that it shares."""
+        for alone, plain in ((True, False), (True, True), (False, False), (False, True)):
+            shared = [self.site.overflow(plain=plain)] if self.site.bounded else []
+            shared.append(self.site.function("forward", plain=plain))
+            for function in [self.site.function("forward", served, plain=plain)] if alone else shared:
+                if (_DEPLOYMENT if plain else _SERVICE, function.namespace, function.name) in self.objects:
+                    self.forwards.setdefault(served.durable, Forward(self.site.url(function), pulls=plain and alone))
 
     def keep(self, *components: str) -> None:
         """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.

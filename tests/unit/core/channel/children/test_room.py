@@ -108,4 +108,6 @@ def test_a_channel_that_makes_no_sense_any_more_or_is_not_reached_keeps_the_forw
     unreached = wanted(*ENTRIES, observed=own, shared=shared, bounds=TWO, reached=False)
 
     assert called(unreached) == called(before)
-    assert called(remaining(own, shared=shared)) == called(before)
+    after = remaining(own, *ENTRIES, shared=shared)
+    assert called(after) == called(before)
+    assert dict(after.forwards) == dict(before.forwards)
