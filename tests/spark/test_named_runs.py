@@ -15,7 +15,7 @@ from pyspark_jetstream.writing import ledger, task
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.marker import Batch, Markers
 from pyspark_jetstream.writing.options import MARKER_STREAM, write_options
-from pyspark_jetstream.writing.task import RowsOf, Written, write
+from pyspark_jetstream.writing.task import PartitionReport, RowsOf, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, look
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_streams import Streams
@@ -59,7 +59,9 @@ class Run:
             done.append(Committed(self.task(partition, mine, writer.batch, stops)))
         writer.commit(list(done))
 
-    def task(self, partition: int, rows: Sequence[bytes], batch: Batch, breaks_after: int | None = None) -> Written:
+    def task(
+        self, partition: int, rows: Sequence[bytes], batch: Batch, breaks_after: int | None = None
+    ) -> PartitionReport:
         place = RowsOf(self.options.run, 0, partition, batch)
         return write(self._batches(rows, breaks_after), self._parts, self.options, place)
 

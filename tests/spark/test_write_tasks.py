@@ -16,7 +16,7 @@ from pyspark_jetstream.client import Access, BlockingApi, Connection
 from pyspark_jetstream.client.pull import read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
-from pyspark_jetstream.writing.task import FaultyRow, RowsOf, Written, write
+from pyspark_jetstream.writing.task import FaultyRow, PartitionReport, RowsOf, write
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_streams import Streams
 
@@ -41,7 +41,7 @@ class Rows:
             arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def write(self, rows: list[tuple[Any, ...]], place: RowsOf = PLACE) -> Written:
+    def write(self, rows: list[tuple[Any, ...]], place: RowsOf = PLACE) -> PartitionReport:
         return write(self.batches(rows), self.parts, self.options, place)
 
 

@@ -8,17 +8,17 @@ from itertools import chain
 from typing import Any
 
 from headrace.core.plural import counted
-from pyspark_jetstream.writing.task import CONTENT_MODULUS, MOST_SHOWN, RowsOf, Written
+from pyspark_jetstream.writing.task import CONTENT_MODULUS, MOST_SHOWN, PartitionReport, RowsOf
 
 
-def content(parts: Iterable[Written]) -> str:
+def content(parts: Iterable[PartitionReport]) -> str:
     """The sum of all tasks' row hashes as a marker holds it, independent of the rows' tasks and order."""
     return f"{sum(one.content for one in parts) % CONTENT_MODULUS:016x}"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The fate of the rows of all tasks: the sums of `Written`, and the first faults."""
+    """The fate of the rows of all tasks: the sums of `PartitionReport`, and the first faults."""
 
     tasks: int
     rows: int
@@ -30,7 +30,7 @@ class Summary:
     faults: list[str]
 
     @classmethod
-    def of(cls, parts: Iterable[Written]) -> Summary:
+    def of(cls, parts: Iterable[PartitionReport]) -> Summary:
         found = list(parts)
         return cls(
             tasks=len(found),

@@ -49,7 +49,7 @@ class RowsOf:
 
 
 @dataclass(slots=True)
-class Written:
+class PartitionReport:
     """The fate of a partition's rows.
 
     Attributes:
@@ -80,7 +80,7 @@ class Written:
     faults: list[str] = field(default_factory=list)
 
 
-def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions, place: RowsOf) -> Written:
+def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions, place: RowsOf) -> PartitionReport:
     """Store all rows; they are acknowledged when this returns.
 
     Raises:
@@ -110,10 +110,10 @@ class _Task:
         *,
         has_own_ids: bool,
     ) -> None:
-        self.written = Written(place)
+        self.report = PartitionReport(place)
         if one is not None:
-            self.written.stream, self.written.window_seconds = one.stream, one.window_seconds
-        self.written.has_own_ids = has_own_ids
+            self.report.stream, self.report.window_seconds = one.stream, one.window_seconds
+        self.report.has_own_ids = has_own_ids
         self._parts = parts
         self._options = options
         self._place = place
@@ -125,7 +125,7 @@ class _Task:
         self._publisher: Publisher | FastPublisher = self._window
         if options.fast and one is not None and one.allows_fast:
             self._publisher = FastPublisher(connection, self._window, most=options.window)
-            self.written.is_fast = True
+            self.report.is_fast = True
         # Only a batch with a name has a ledger: Spark itself knows which rows an epoch of a streaming query has.
         self._ledger: Ledger | None = None
         self._had: set[bytes] = set()  # digests of the first try at the run, if this is a later one
@@ -136,7 +136,7 @@ class _Task:
         target.check_retention(one)
         markers = marker.Markers(jetstream, self._options.marker_stream)
         markers.ensure(one.replicas)
-        place, has_own_ids = self._place, self.written.has_own_ids
+        place, has_own_ids = self._place, self.report.has_own_ids
         found, decision = markers.entered(
             place.run, place.epoch, lambda: target.look_up(jetstream, one.stream), place.batch
         )
@@ -152,18 +152,18 @@ class _Task:
             self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 
-    def passed(self, batches: Iterable[pa.RecordBatch]) -> Written:
+    def passed(self, batches: Iterable[pa.RecordBatch]) -> PartitionReport:
         """Count the rows of a stored epoch without sending them; the driver judges whether they are the same rows."""
-        written = self.written
-        written.is_passed = True
+        report = self.report
+        report.is_passed = True
         for batch in batches:
             if self._ledger is not None:
-                for one in messages.messages(batch, self._parts, self._options, self._ids, written.rows):
+                for one in messages.messages(batch, self._parts, self._options, self._ids, report.rows):
                     if self._is_good(one):
                         self._add(self._content(one))
-            written.rows += batch.num_rows
-        written.known = written.rows
-        return written
+            report.rows += batch.num_rows
+        report.known = report.rows
+        return report
 
     def begun(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches, held back until all rows have been seen that the run had in this partition before.
@@ -187,13 +187,13 @@ class _Task:
         yield from batches
 
     def take(self, batch: pa.RecordBatch) -> None:
-        written, send, most = self.written, self._publisher.send, self._most
+        report, send, most = self.report, self._publisher.send, self._most
         rate, known = self._options.rows_per_second, self._known
-        rows = messages.messages(batch, self._parts, self._options, self._ids, written.rows)
+        rows = messages.messages(batch, self._parts, self._options, self._ids, report.rows)
         if self._ledger is not None:
             rows = self._noted(rows, self._ledger)
         for one in rows:
-            written.rows += 1
+            report.rows += 1
             if isinstance(one, RowFault):
                 self._faulty(one)
                 continue
@@ -202,19 +202,19 @@ class _Task:
                 self._faulty(RowFault(one.row, f"has {size} bytes: at most {most} can be stored"))
                 continue
             if known and _id_of(one.block) in known:
-                written.known += 1
+                report.known += 1
                 continue
-            written.bytes += size
+            report.bytes += size
             send(one)
             if rate:
                 self._wait_for_turn(rate)
 
-    def finished(self) -> Written:
+    def finished(self) -> PartitionReport:
         self._publisher.finish()
-        written = self.written
-        written.stored, written.duplicates = self._publisher.stored, self._publisher.duplicates
-        written.most_unacked = max(self._publisher.most, self._window.most)
-        return written
+        report = self.report
+        report.stored, report.duplicates = self._publisher.stored, self._publisher.duplicates
+        report.most_unacked = max(self._publisher.most, self._window.most)
+        return report
 
     def _wait_for_turn(self, rate: int) -> None:
         """Wait as the rate demands; time without rows to publish is not made up for."""
@@ -240,7 +240,7 @@ class _Task:
         return not isinstance(one, RowFault) and len(one.block) + len(one.data) <= self._most
 
     def _add(self, content: bytes) -> None:
-        self.written.content = (self.written.content + int.from_bytes(content, "big")) % CONTENT_MODULUS
+        self.report.content = (self.report.content + int.from_bytes(content, "big")) % CONTENT_MODULUS
 
     def _key(self, one: Outgoing, content: bytes) -> bytes:
         """The ledger's key of a row: an id that is not made here identifies it, otherwise its content does."""
@@ -266,9 +266,9 @@ class _Task:
         words = f"row {fault.row} of partition {self._place.partition}: {fault.reason}"
         if self._options.on_faulty_row != SKIP:
             raise FaultyRow(f"{words}. Set onFaultyRow to skip to write the others", status=400)
-        self.written.skipped += 1
-        if len(self.written.faults) < MOST_SHOWN:
-            self.written.faults.append(words)
+        self.report.skipped += 1
+        if len(self.report.faults) < MOST_SHOWN:
+            self.report.faults.append(words)
 
 
 def _some(rows: Iterator[Outgoing | RowFault]) -> Iterator[Outgoing | RowFault]:

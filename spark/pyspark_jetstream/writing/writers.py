@@ -27,7 +27,7 @@ from pyspark_jetstream.writing.ledger import MOST_DIGESTS, refuse_uncovered
 from pyspark_jetstream.writing.marker import Batch
 from pyspark_jetstream.writing.options import WriteOptions
 from pyspark_jetstream.writing.summary import Summary, content
-from pyspark_jetstream.writing.task import RowsOf, Written, write
+from pyspark_jetstream.writing.task import PartitionReport, RowsOf, write
 
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
@@ -68,17 +68,15 @@ def look(options: WriteOptions, columns: str | None = None) -> None:
 class Committed(WriterCommitMessage):
     """A task's report to the driver."""
 
-    written: Written
+    report: PartitionReport
 
 
 class BatchWriter(DataSourceArrowWriter):
     """`df.write.format("jetstream").mode("append")`."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
-        _refuse_overwrite(overwrite)
-        _check_summary_file(options)
         self._options = options
-        self._parts = _parts(schema, options)
+        self._parts = _checked(options, schema, overwrite=overwrite)
         # The name is made once, on the driver, so that a task that is tried again has the same.
         self._run = options.run or uuid4().hex
         self.batch = Batch(uuid4().hex[:12], named(schema), options.selection)
@@ -92,7 +90,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Spark calls it also when the commit has failed."""
-        summary = Summary.of(_written(messages))
+        summary = Summary.of(_reports(messages))
         if summary.is_passed:
             # The commit has already reported that the run was complete before, so no row is new.
             return
@@ -104,10 +102,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """`df.writeStream.format("jetstream")`. An epoch is identified by the query's id, which lies in its checkpoint."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
-        _refuse_overwrite(overwrite)
-        _check_summary_file(options)
         self._options = options
-        self._parts: Parts = _parts(schema, options)
+        self._parts = _checked(options, schema, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = _context()
@@ -122,47 +118,47 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         again = "the query is started again on its checkpoint"
-        words = unknown(Summary.of(_written(messages)), again, self._options)
+        words = unknown(Summary.of(_reports(messages)), again, self._options)
         _log.warning("not all of batch %d could be written: %s", batchId, words)
 
 
 def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOptions, *, warn: bool) -> None:
-    written = _written(messages)
-    summary = Summary.of(written)
+    reports = _reports(messages)
+    summary = Summary.of(reports)
     _log.log(logging.WARNING if summary.skipped else logging.INFO, "%s", summary.line())
     if warn:
-        for words in {warning(one, options) for one in written} - {""}:
+        for words in {warning(one, options) for one in reports} - {""}:
             _log.warning("%s", words)
-    if options.marker_stream and written:
-        place, stream = written[0].place, written[0].stream
+    if options.marker_stream and reports:
+        place, stream = reports[0].place, reports[0].stream
         with Connection(options.access, name="spark commit") as connection:
             markers = marker.Markers(BlockingApi(connection), options.marker_stream)
             if options.run:
-                _check_covered(markers, written)
-            rows = sum(one.rows for one in written)
-            markers.complete(place.run, stream, place.epoch, rows, content(written) if options.run else "")
+                _check_covered(markers, reports)
+            rows = sum(one.rows for one in reports)
+            markers.complete(place.run, stream, place.epoch, rows, content(reports) if options.run else "")
             if options.run:
                 markers.ledger(place.run, stream).forget()
-    if options.summary_file and written:
-        _note(summary.record(written[0].place, written[0].stream), options.summary_file)
+    if options.summary_file and reports:
+        _note(summary.record(reports[0].place, reports[0].stream), options.summary_file)
 
 
-def _check_covered(markers: marker.Markers, written: Sequence[Written]) -> None:
+def _check_covered(markers: marker.Markers, reports: Sequence[PartitionReport]) -> None:
     """Check that all rows of a run's broken-off try are there. A task can check only its own partition.
 
     Raises:
         Refused: some are missing.
     """
-    place, stream = written[0].place, written[0].stream
+    place, stream = reports[0].place, reports[0].stream
     found = markers.find(place.run, stream)
     if found is None or found.marker.is_complete or found.marker.begun_by in ("", place.batch.attempt):
         return
-    if max(one.rows for one in written) > MOST_DIGESTS:
+    if max(one.rows for one in reports) > MOST_DIGESTS:
         # The ledger has not noted all rows of this try.
         return
     ledger = markers.ledger(place.run, stream)
     had, has = ledger.of(found.marker.begun_by), ledger.of(place.batch.attempt)
-    refuse_uncovered(place.run, stream, had, has, by_partition=not written[0].has_own_ids)
+    refuse_uncovered(place.run, stream, had, has, by_partition=not reports[0].has_own_ids)
 
 
 def named(schema: StructType) -> str:
@@ -190,33 +186,27 @@ def unknown(summary: Summary, again: str, options: WriteOptions) -> str:
     return f"an unknown part may be stored{ended}. What is stored is not stored twice when {again}{once}"
 
 
-def warning(written: Written, options: WriteOptions) -> str:
+def warning(report: PartitionReport, options: WriteOptions) -> str:
     """The warning about the target for the user; empty when there is none."""
-    if written.window_seconds is None or options.marker_stream:
+    if report.window_seconds is None or options.marker_stream:
         return ""
-    return target.short_window(written.stream, written.window_seconds)
+    return target.short_window(report.stream, report.window_seconds)
 
 
-def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
-    return [message.written for message in messages if isinstance(message, Committed)]
+def _reports(messages: Sequence[WriterCommitMessage | None]) -> list[PartitionReport]:
+    return [message.report for message in messages if isinstance(message, Committed)]
 
 
-def _parts(schema: StructType, options: WriteOptions) -> Parts:
-    return parts(((field.name, field.dataType.simpleString()) for field in schema), options)
-
-
-def _check_summary_file(options: WriteOptions) -> None:
-    """Check the file on the driver, before any row is written."""
+def _checked(options: WriteOptions, schema: StructType, *, overwrite: bool) -> Parts:
+    """The parts of the rows; the rest is checked, too, on the driver and before any row is written."""
+    if overwrite:
+        raise Misconfigured("a stream can't be overwritten, only appended to: use mode append", field="mode")
     file = options.summary_file
     if file and not Path(file).parent.is_dir():
         raise wrong("summaryFile", file, "there is no such folder on the driver's machine: make it, or name another")
     if file and Path(file).is_dir():
         raise wrong("summaryFile", file, "it is a folder: name a file in it, to which lines are added")
-
-
-def _refuse_overwrite(overwrite: bool) -> None:
-    if overwrite:
-        raise Misconfigured("a stream can't be overwritten, only appended to: use mode append", field="mode")
+    return parts(((field.name, field.dataType.simpleString()) for field in schema), options)
 
 
 def _context() -> TaskContext:
