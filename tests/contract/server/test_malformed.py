@@ -39,9 +39,9 @@ def says(function: Function, sent: bytes) -> bytes:
 
 def test_what_can_be_read_in_two_ways_is_refused_and_closed(function: Function) -> None:
     said = {name: says(function, sent + SMUGGLED) for name, (sent, _) in requests().items()}
-    assert {name: int(answer.split(b" ")[1]) for name, answer in said.items() if answer} == {
-        name: status for name, (_, status) in requests().items() if said[name]
-    }
+    statuses = {name: int(answer.split(b" ")[1]) for name, answer in said.items() if answer}
+    assert statuses == {name: status for name, (_, status) in requests().items() if said[name]}
+    assert {400, 501} <= set(statuses.values())
     assert all(answer.count(b"HTTP/1.1 ") == 1 for answer in said.values() if answer)
     # Of few the reset may have overtaken the answer.
     assert sum(map(bool, said.values())) > len(said) // 2
