@@ -93,7 +93,7 @@ def fill(
     given: argparse.Namespace,
     info: StreamInfo,
     start: int,
-    read: Callable[[int, int], DataFrame],
+    load: Callable[[int, int], DataFrame],
     add: Callable[[DataFrame, int, int], int],
 ) -> None:
     """Archive range after range.
@@ -103,7 +103,7 @@ def fill(
     """
     rows = 0
     for first, end in ranges(start, info.last + 1, given.range):
-        rows += add(read(first, end), first, end)
+        rows += add(load(first, end), first, end)
         session.say(f"{counted(rows, 'message')} archived, up to sequence {end - 1} of {info.last}")
     if start > info.last:
         session.say(f"nothing to archive: stream {info.name} has no message from sequence {start} on")
@@ -116,7 +116,7 @@ def main(words: list[str]) -> None:
     info = session.stream_of(options)
     spark = session.session("headrace archive")
 
-    def read(start: int, end: int) -> DataFrame:
+    def load(start: int, end: int) -> DataFrame:
         # From here on the stream is read by its own name: the channel might get another stream meanwhile.
         wanted = {
             **session.connection_options(given),
@@ -131,7 +131,7 @@ def main(words: list[str]) -> None:
     if given.format != "parquet":
         table = TableArchive(spark, given.format, given.target)
         start = start_in(info, table.next(info.name), allow_data_loss=given.allow_data_loss)
-        fill(given, info, start, read, lambda frame, first, end: table.add(frame, info.name, first, end))
+        fill(given, info, start, load, lambda frame, first, end: table.add(frame, info.name, first, end))
         return
     archive = ParquetArchive(spark, given.target)
     archive.recover()
@@ -147,7 +147,7 @@ def main(words: list[str]) -> None:
     def add(frame: DataFrame, start: int, end: int) -> int:
         return archive.add(frame, info.name, info.created, start, end).rows
 
-    fill(given, info, start, read, add)
+    fill(given, info, start, load, add)
     if given.compact:
         today = datetime.now(UTC).date().isoformat()
         for partition, before, after in archive.compact(today, given.compact_files, given.compact_mib * 1024 * 1024):

@@ -57,7 +57,7 @@ class Files:
     def exists(self, relative: str) -> bool:
         return bool(self._system.exists(self._path(relative)))
 
-    def read(self, relative: str) -> dict[str, Any]:
+    def load(self, relative: str) -> dict[str, Any]:
         stream = self._system.open(self._path(relative))
         try:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")

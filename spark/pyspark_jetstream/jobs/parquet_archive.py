@@ -56,20 +56,20 @@ class ParquetArchive:
         for folder in self._files.list(STAGING):
             moves = f"{STAGING}/{folder.name}/{_MOVES}"
             if self._files.exists(moves):
-                self._move(folder.name, self._files.read(moves))
+                self._move(folder.name, self._files.load(moves))
             else:
                 self._files.delete(f"{STAGING}/{folder.name}")
         for folder in self._files.list(COMPACTION):
             moves = f"{COMPACTION}/{folder.name}/{_MOVES}"
             if self._files.exists(moves):
-                self._replace(folder.name, self._files.read(moves))
+                self._replace(folder.name, self._files.load(moves))
             else:
                 self._files.delete(f"{COMPACTION}/{folder.name}")
 
     def last(self) -> Commit | None:
         """The newest commit; None in an empty archive."""
         names = [file.name for file in self._files.list(COMMITS) if file.name.endswith(".json")]
-        return Commit(**self._files.read(f"{COMMITS}/{names[-1]}")) if names else None
+        return Commit(**self._files.load(f"{COMMITS}/{names[-1]}")) if names else None
 
     def add(self, frame: DataFrame, stream: str, created: str, start: int, end: int) -> Commit:
         """Add a range.
@@ -86,7 +86,7 @@ class ParquetArchive:
         commit = Commit(stream, created, start, end, rows, len(found))
         targets = {f"{folder}/{file.name}": f"{folder}/{name}-{file.name}" for folder, file in found}
         self._files.write(f"{staging}/{_MOVES}", {"commit": asdict(commit), "moves": targets})
-        self._move(name, self._files.read(f"{staging}/{_MOVES}"))
+        self._move(name, self._files.load(f"{staging}/{_MOVES}"))
         return commit
 
     def compact(self, before: str, least_files: int, target_bytes: int) -> Iterator[tuple[str, int, int]]:
