@@ -23,6 +23,7 @@ from tests.support.functions.trespassing import (
     OWN_SUBJECT,
     VICTIM,
     VICTIMS_CONSUMER,
+    consumer,
     everything,
     evil,
     listed,
@@ -97,10 +98,13 @@ async def test_what_a_new_channel_may_not_name_has_no_effect(
     strict: Hook, people: dict[str, Client], admin: JetStreamApi, config: dict[str, Any]
 ) -> None:
     before = await everything(admin)
+    rewritten = {**await consumer(admin, VICTIM, VICTIMS_CONSUMER), "metadata": {"rewritten": "yes"}}
+    request = json.dumps({"stream_name": VICTIM, "config": rewritten}).encode()
 
     answer = await strict.sync(evil(entry("bbbb-2"), **config))
     plain = await strict.stream(EVIL)
-    stored = await post(people["receive"], "evil.a._knative")
+    stored = await post(people["receive"], OWN_SUBJECT)
+    await post(people["receive"], OWN_SUBJECT, request)
     # Whatever a copy sets off has happened when the server has answered the next question.
     with suppress(Refused, Unavailable):
         await admin.call("INFO")

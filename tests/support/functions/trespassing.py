@@ -26,9 +26,9 @@ def listed(hook: Hook, *entries: dict[str, Any]) -> None:
     hook.around = Around(tenants=tenants.read({tenants.KEY: json.dumps(entries)}))
 
 
-async def post(client: Client, subject: str) -> dict[str, Any] | None:
+async def post(client: Client, subject: str, data: bytes = b"{}") -> dict[str, Any] | None:
     """What `receive` does with a POST; None if no stream takes it."""
-    answer = await client.request(subject, b"{}", timeout=2.0)
+    answer = await client.request(subject, data, timeout=2.0)
     return None if answer.status else dict(json.loads(answer.data))
 
 
