@@ -32,7 +32,11 @@ def test_probes_and_other_channels_are_answered_while_a_large_channel_is_under_w
     large = channel(*(entry(uid(each), f"s{each}", delivery={"retry": 3}) for each in range(MANY)))
     subscriptions = {f"shop/s{each}": subscription(each) for each in range(MANY)}
     other = body(channel(entry(uid(MANY), "x"), name="small", uid="another"), {}, {})
-    with Function("reconcile", nats_server.url, tmp_path, HEADRACE_IMAGE=IMAGE) as function:
+    defaults = tmp_path / "defaults"
+    defaults.mkdir()
+    (defaults / "tenants").write_text(f"- {{namespaces: [shop], functions: {{most: {MANY}}}}}")
+    settings = {"HEADRACE_IMAGE": IMAGE, "HEADRACE_DEFAULTS_DIR": str(defaults)}
+    with Function("reconcile", nats_server.url, tmp_path, **settings) as function:
         first = sync(function.port, body(large, subscriptions, {}))
         large["status"] = first["status"]
         whole = body(large, subscriptions, as_observed(first["children"]))
