@@ -66,8 +66,13 @@ def release(store: Store, asked: Asked) -> str:
     """All of it; the digest of the image.
 
     Raises:
-        Failed: something is not committed, the two builds differ, or a tool failed.
+        Failed: it is to be pushed on a base without a digest, something is not committed, the two builds differ, or a
+            tool failed.
     """
+    if asked.push and not asked.pinned:
+        raise Failed(
+            "a base that is made here is for trying out: what is pushed names its base by digest, --base sha256:…"
+        )
     if _git("status", "--porcelain"):
         raise Failed("there is something that is not committed, so no commit could be named: commit it, or remove it")
     commit, began = _git("rev-parse", "HEAD"), datetime.now(UTC)

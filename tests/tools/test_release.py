@@ -94,6 +94,13 @@ def test_what_is_not_committed_is_not_released(tmp_path: Path) -> None:
     assert "not committed" in done.stderr
 
 
+def test_nothing_is_pushed_that_stands_on_a_base_made_here() -> None:
+    command = [sys.executable, "-m", "infra.image", "release", "--stand-in", "--push", "registry.example/headrace"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "--base" in done.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("--base", "latest"), ("--base", "sha256:abc"), ("--base", "", "--stand-in")])
 def test_a_release_names_its_base_by_digest(words: tuple[str, ...]) -> None:
     done = subprocess.run(
