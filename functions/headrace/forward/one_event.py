@@ -163,7 +163,7 @@ class _Delivery:
 
     async def _attempt(self, event: Event, passing: Headers, record: StageRecord) -> Decision:
         """POST for the record's stage; a stage whose address has since been removed is over."""
-        destination = self._destination(record.stage)
+        destination = delivery.destination(self.subscriber, record.stage)
         if destination is None:
             match record.stage:
                 case Stage.SUBSCRIBER:
@@ -204,15 +204,6 @@ class _Delivery:
         begin = delivery_claim.beginning(message.stream, message.consumer, stage, destination.uri)
         claim = self.effects.claims.of(begin, message.sequence, message.timestamp_ns)
         return (hops, (delivery_claim.CLAIM, claim)) if claim else (hops,)
-
-    def _destination(self, stage: Stage) -> Destination | None:
-        match stage:
-            case Stage.SUBSCRIBER:
-                return self.subscriber.subscriber
-            case Stage.REPLY:
-                return self.subscriber.reply
-            case Stage.DEAD_LETTER:
-                return self.subscriber.dead_letter
 
     @staticmethod
     def _outgoing(event: Event, record: StageRecord) -> Event:

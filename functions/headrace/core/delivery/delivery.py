@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 
 from headrace.core.delivery import broker_filter
 from headrace.core.delivery.stage_record import Stage, StageFailure, StageRecord
-from headrace.core.delivery.subscriber import DeliveryPolicy, Subscriber
+from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import http_codec, uri
 from headrace.core.event.delivery_claim import DUPLICATE, OF_DELIVERY
@@ -169,9 +169,9 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
         if not answer.known_before:
             return _after_success(record, answer, subscriber)
         # The same POST would be known before again.
-        return give_up(_failed(record, answer, subscriber, _failures(record) + 1), subscriber)
-    count = _failures(record) + 1
-    record = _failed(record, answer, subscriber, count)
+        return give_up(_failed(record, answer, subscriber), subscriber)
+    record = _failed(record, answer, subscriber)
+    count = record.attempts.of(record.stage)
     if retryable(answer.status) and count <= subscriber.policy.retry:
         return Nak(wait(subscriber.policy, count, answer), record)
     return give_up(record, subscriber)
@@ -205,6 +205,15 @@ def cause(record: StageRecord) -> str:
 def may_reply(record: StageRecord, subscriber: Subscriber) -> bool:
     """Is there a use for an event in the answer to this stage's POST?"""
     return record.stage is Stage.SUBSCRIBER and subscriber.reply is not None
+
+
+def destination(subscriber: Subscriber, stage: Stage) -> Destination | None:
+    """Where the POSTs of a stage go; None: its address was not given, or was removed."""
+    return {
+        Stage.SUBSCRIBER: subscriber.subscriber,
+        Stage.REPLY: subscriber.reply,
+        Stage.DEAD_LETTER: subscriber.dead_letter,
+    }[stage]
 
 
 def retryable(status: int | None) -> bool:
@@ -266,33 +275,20 @@ def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) 
     return Reply(replace(record, stage=Stage.REPLY, due=None, reply=answer.reply, reply_headers=answer.reply_headers))
 
 
-def _failures(record: StageRecord) -> int:
-    match record.stage:
-        case Stage.SUBSCRIBER:
-            return record.attempts.subscriber
-        case Stage.REPLY:
-            return record.attempts.reply
-        case Stage.DEAD_LETTER:
-            return record.attempts.dead_letter
-
-
-def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
+def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber) -> StageRecord:
     error = (answer.error if subscriber.error_data else "") or "no answer"
     said = f"gave status {answer.status}" if answer.status is not None else f"failed ({error})"
     if answer.known_before:
         said = f"{said} and took the event for one that it has, by source and id"
     body = answer.body if answer.status is not None else NO_ANSWER + error.encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
-    match record.stage:
-        case Stage.SUBSCRIBER:
-            attempts, address = record.attempts._replace(subscriber=count), subscriber.subscriber
-        case Stage.REPLY:
-            attempts, address = record.attempts._replace(reply=count), subscriber.reply
-        case Stage.DEAD_LETTER:
-            # The sink goes on being told what failed before it, not its own failure.
-            last = f"dead letter sink {said} on attempt {count}"
-            return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
-    uri_of, kind = address.uri if address else "", answer.content_type
+    attempts = record.attempts.one_more(record.stage)
+    said = f"{said} on attempt {attempts.of(record.stage)}"
+    if record.stage is Stage.DEAD_LETTER:
+        # The sink goes on being told what failed before it, not its own failure.
+        return replace(record, attempts=attempts, last=f"dead letter sink {said}")
+    to = destination(subscriber, record.stage)
+    uri_of, kind = to.uri if to else "", answer.content_type
     if answer.status is not None and (behind := broker_filter.behind(uri_of, body)) is not None:
         (uri_of, body), kind = behind, ""
     if answer.status is not None and not subscriber.error_data:
@@ -300,7 +296,7 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
         body, kind = b"", ""
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     failure = StageFailure(uri_of, code, data, kind, answered=answer.status is not None)
-    return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
+    return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said}")
 
 
 def known_before(answer: HttpAnswer) -> bool:

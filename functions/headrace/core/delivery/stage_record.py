@@ -32,11 +32,20 @@ class Stage(StrEnum):
 
 
 class Attempts(NamedTuple):
-    """Failed attempts per stage."""
+    """Failed attempts per stage, in the order of the stages."""
 
     subscriber: int = 0
     reply: int = 0
     dead_letter: int = 0
+
+    def of(self, stage: Stage) -> int:
+        return self[_ORDER.index(stage)]
+
+    def one_more(self, stage: Stage) -> Attempts:
+        return Attempts(*(count + (one is stage) for one, count in zip(_ORDER, self, strict=True)))
+
+
+_ORDER = tuple(Stage)
 
 
 @dataclass(frozen=True, slots=True)
