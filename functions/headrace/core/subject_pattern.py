@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_WILDCARD = re.compile(r"\$(\d+)|\{\{\s*wildcard\(\s*(\d+)\s*\)\s*\}\}", re.ASCII | re.IGNORECASE)
+_WILDCARD = re.compile(r"\$([+-]?\d+)|\{\{\s*wildcard\(\s*(\d+)\s*\)\s*\}\}", re.ASCII | re.IGNORECASE)
 
 
 def overlap(one: str, other: str) -> bool:

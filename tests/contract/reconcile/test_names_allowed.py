@@ -38,6 +38,9 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "a consumer is rewritten": {"republish": {"source": OWN_SUBJECT, "destination": REWRITE}},
     "events are put in": {"republish": {"source": OWN_SUBJECT, "destination": "victim.x._knative"}},
     "events are put in by a mapping": {"republish": {"source": "*.*.*", "destination": "victim.x.{{wildcard(3)}}"}},
+    "events are put in by a mapping with a sign": {
+        "republish": {"source": "*.*.*", "destination": "evil.$+2._knative"}
+    },
     "a mapping with functions": {
         "republish": {"source": "*.*.*", "destination": "{{split(1,-)}}.{{wildcard(2)}}.{{wildcard(3)}}"}
     },

@@ -96,6 +96,7 @@ def test_overlap_and_cover_are_what_the_matched_subjects_say(one: str, other: st
         ("a.b", "a.b"),
         ("a.>", "a.>"),
         ("a.$1.b", "a.*.b"),
+        pytest.param("a.$+1.$-1", "a.*.*", id="a number with a sign, as the server reads it"),
         ("a.{{wildcard(1)}}.{{ Wildcard( 2 ) }}", "a.*.*"),
         ("$JS.API", "$JS.API"),
         pytest.param("a.x$1", "a.x$1", id="only a whole token is replaced"),
