@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core import names
-from headrace.core.channel import consumer, dead_letter, stream_config
+from headrace.core.channel import consumer, dead_letter, stream_config, weight
 from headrace.core.channel.consumer import Row
 from headrace.core.channel.dead_letter import Resolution
 from headrace.core.channel.naming import Trespass
@@ -75,6 +75,7 @@ def desired(
 
         most = tenants.bounds(channel.metadata.namespace).max_scale
         rows = consumer.rows(channel, wanted.place.stream, truth, sink, own, error_data, most)
+        weight.check(channel.spec, wanted, rows)
         return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:
         return error

@@ -41,9 +41,9 @@ def number(quantity: str | int) -> float:
 
 
 def _checked(value: object) -> str:
-    """A quantity in YAML, where it may be a number."""
+    """A quantity in YAML, where it may be a number; 0 would be no bound, since it is none to the kubelet."""
     try:
-        if isinstance(value, str | int | float) and number(str(value)) >= 0:
+        if isinstance(value, str | int | float) and number(str(value)) > 0:
             return str(value)
     except ValueError:
         pass

@@ -87,8 +87,9 @@ def _without(wishes: Wishes, refuses: Callable[[str], bool], why: str) -> Obeyed
 
 def _within(resources: Mapping[str, Mapping[str, Any]], most: Mapping[str, str | int]) -> dict[str, Any]:
     """A limit for every resource that may be asked for, since a container without one could take a node; requests
-    below it."""
-    asked, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    below it. To the kubelet, 0 is no limit."""
+    asked = {name: one for name, one in (resources.get("limits") or {}).items() if number(one) > 0}
+    requests = {name: one for name, one in (resources.get("requests") or {}).items() if number(one) >= 0}
     usual = DEFAULT_RESOURCES["limits"]
     limits: dict[str, Any] = {}
     for name, bound in most.items():
@@ -106,5 +107,7 @@ def _beyond(resources: Mapping[str, Mapping[str, Any]], most: Mapping[str, str |
             field = f"{PATH}.resources.{part}[{name}]"
             if name not in most:
                 yield f"{field} is {quoted(quantity)}: only {' and '.join(most)} can be asked for here"
+            elif number(quantity) < 0 or (part == "limits" and number(quantity) == 0):
+                yield f"{field} is {quoted(quantity)}: the usual one is taken, since that is no limit for a container"
             elif number(quantity) > number(most[name]):
                 yield f"{field} is {quoted(quantity)}: at most {most[name]}, {opens(f'resources: {{{name}: …}}')}"

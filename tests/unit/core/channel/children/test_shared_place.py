@@ -114,6 +114,14 @@ def test_what_the_administrators_own_defaults_wish_for_is_obeyed() -> None:
             {"limits": {"memory": "1e999"}}, {"limits": {"cpu": "1", "memory": "1Gi"}}, id="beyond all numbers"
         ),
         pytest.param(
+            {"limits": {"cpu": "0", "memory": 0}}, {"limits": {"cpu": "1", "memory": "256Mi"}}, id="0 is no limit"
+        ),
+        pytest.param(
+            {"limits": {"cpu": "-1", "memory": "1e-400"}, "requests": {"memory": "-1"}},
+            {"limits": {"cpu": "1", "memory": "256Mi"}},
+            id="less than nothing",
+        ),
+        pytest.param(
             {"requests": {"cpu": 9}, "limits": {"cpu": 1}},
             {"limits": {"cpu": 1, "memory": "256Mi"}, "requests": {"cpu": 1}},
             id="a request is no more than the limit",
@@ -139,7 +147,7 @@ def test_whatever_is_asked_for_is_within_the_bounds(asked: dict[str, Any]) -> No
     most = {"cpu": 2.0, "memory": 2.0**30}
     assert found["limits"].keys() == most.keys()
     for name, quantity in found["limits"].items():
-        assert number(quantity) <= most[name]
+        assert 0 < number(quantity) <= most[name]
     for name, quantity in found.get("requests", {}).items():
         assert number(quantity) <= number(found["limits"][name])
 
