@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import aiohttp
@@ -153,13 +153,27 @@ async def _attack(outcome: Outcome, confined: Confined, url: str, seconds: float
     return alone.accepted | beside.accepted
 
 
+def best(rounds: Sequence[Outcome]) -> Outcome:
+    """One row of several rounds."""
+    return replace(
+        max(rounds, key=lambda row: row.peak),
+        killed=any(row.killed for row in rounds),
+        alone=min(row.alone for row in rounds),
+        beside=min(row.beside for row in rounds),
+        failed=sum(row.failed for row in rounds),
+        lost=sum(row.lost for row in rounds),
+    )
+
+
 def _each(asked: argparse.Namespace) -> Iterator[Outcome]:
     for attack in asked.attack or ATTACKS:
         for function in asked.function or FUNCTIONS:
-            with tempfile.TemporaryDirectory() as directory:
-                row = asyncio.run(play(function, attack, asked.seconds, Path(directory), asked.count))
-            print(row.line(), flush=True)
-            yield row
+            rounds = []
+            for _ in range(asked.rounds):
+                with tempfile.TemporaryDirectory() as directory:
+                    rounds.append(asyncio.run(play(function, attack, asked.seconds, Path(directory), asked.count)))
+                print(rounds[-1].line(), flush=True)
+            yield best(rounds)
 
 
 def main() -> int:
@@ -167,6 +181,7 @@ def main() -> int:
     parser.add_argument("--function", action="append", choices=FUNCTIONS, help="this one only; may repeat")
     parser.add_argument("--attack", action="append", choices=list(ATTACKS), help="this one only; may repeat")
     parser.add_argument("--seconds", type=float, default=5.0, help="of the honest client beside each attack")
+    parser.add_argument("--rounds", type=int, default=1, help="of which the best times and the worst of all else count")
     parser.add_argument("--count", type=int, help="so many connections, in place of the attack's own number")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of other code, for the table")
