@@ -165,7 +165,7 @@ def _comparable(one: Seen) -> Seen:
     # Our server ignores the offer of an upgrade and takes these out; h11 leaves that to its caller, and writes the name
     # of a coding in lower case.
     kept = [
-        (name, value.lower() if name == b"transfer-encoding" else value.strip(b" \t"))
+        (name, value.strip(b" \t").lower() if name == b"transfer-encoding" else value.strip(b" \t"))
         for name, value in one.headers
         if name not in _OF_UPGRADE
     ]
