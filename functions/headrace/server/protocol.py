@@ -110,6 +110,8 @@ class BoundedProtocol(BoundedConnection):
             current.response_complete = False
             self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
             self._state = NEXT[self._state][TAKEN]
+            # An empty line may have been in front of it.
+            self._line = b""
         elif lacks is None or lacks > SMALL_BODY:
             self._take(data)
         else:
@@ -180,6 +182,13 @@ class BoundedProtocol(BoundedConnection):
             self._parse()
 
     def take_turn(self) -> None:
+        try:
+            self._have_turn()
+        except Exception:  # a fault of ours ends this connection, as the loop ends it where one meets new bytes
+            self.logger.exception("a turn failed")
+            self.transport.abort()
+
+    def _have_turn(self) -> None:
         self._happens(TURN)
         if self._state is OVER:
             return

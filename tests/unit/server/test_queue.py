@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.server import protocol
 from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
 from headrace.server.states import ConnectionState
 from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, turns
@@ -98,6 +99,19 @@ async def test_nor_at_shutdown(application, transport, connection):
     await turns()
     assert application.by_asgi == []
     connection.connection_lost(None)
+
+
+async def test_a_fault_of_ours_in_a_turn_ends_that_connection(application, transport, connection, monkeypatch, caplog):
+    connection.data_received(ONE)
+    connection.data_received(TWO + THREE)
+    monkeypatch.setattr(protocol.BoundedProtocol, "_parse_piece", lambda *_: 1 // 0)
+    monkeypatch.setattr(application, "takes", False)
+    application.answers[0](STORED)
+    await turns()
+    assert transport.aborted
+    assert "ZeroDivisionError" in caplog.text
+    connection.connection_lost(None)
+    assert application.held == 0
 
 
 async def test_the_request_whose_turn_it_is_hears_that_the_client_is_gone_whoever_waits_behind_it(

@@ -94,6 +94,7 @@ async def test_cut_anywhere(sent: bytes, places: list[int]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(lasting, min_size=1, max_size=4), st.lists(st.integers(-3, 20), min_size=1, max_size=3))
+@example([b"\r\n", binary(), b"\r\n"], [0])
 async def test_cut_around_each_end_of_a_head(said: list[bytes], near: list[int]) -> None:
     pieces: list[bytes] = []
     for one in said:
