@@ -187,7 +187,7 @@ async def test_an_object_with_the_marks_of_a_victims_child_is_not_shown_to_the_h
         assert HOME not in json.dumps([call.request["children"], call.request["headrace"]["shared"]])
 
 
-@pytest.mark.parametrize("of", ["evil/?", "evil/..", "../../..", "evil/x/../../..?y="])
+@pytest.mark.parametrize("of", ["evil/?", "evil/x/../../..?y="])
 async def test_an_object_that_says_it_is_a_child_of_nonsense_leaves_the_operator_at_work(
     operator: Start, api: Api, mallory: Api, namespace: str, hook: Hook, of: str
 ) -> None:
