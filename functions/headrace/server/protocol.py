@@ -60,10 +60,11 @@ LONGEST_URL = 8 * 1024
 # Go's proxies, and so all of Knative's, send the head first and the body in a packet of its own: the short way waits
 # for a body up to this size. It is small beside the head that every connection may make us hold.
 SMALL_BODY = 16 * 1024
-# A piece that the parser gets at once where it can't be told which message a byte belongs to, and the end of a turn: so
-# many bytes, or so many calls from the parser. It makes 2,000 calls in a millisecond, at least.
+# A piece that the parser gets at once where it can't be told which message a byte belongs to: the longer, the fewer
+# calls from the parser the one before has led to. A turn ends after so many; a millisecond is enough for 2,000.
 PIECE = 2 * 1024
-TURN_BYTES = 64 * 1024
+LONGEST_PIECE = 32 * 1024
+FEW_CALLS = 16
 TURN_CALLS = 256
 _END = b"\r\n\r\n"
 
@@ -71,7 +72,7 @@ _END = b"\r\n\r\n"
 class BoundedProtocol(BoundedConnection):
     """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
 
-    __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front")
+    __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front", "_piece")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -84,6 +85,8 @@ class BoundedProtocol(BoundedConnection):
         self._line = b""
         # The parser's calls in this turn.
         self._calls = 0
+        # How long the next piece is.
+        self._piece = PIECE
 
     def data_received(self, data: bytes) -> None:
         state = self._state
@@ -202,11 +205,11 @@ class BoundedProtocol(BoundedConnection):
 
     def _parse(self) -> None:
         """Parse what is left, up to the end of a message or of the turn."""
-        left, most = self._left, self._at + TURN_BYTES
+        left = self._left
         self._calls = 0
         try:
             while self._at < len(left) and self._state is not DUE:
-                if self._at > most or self._calls > TURN_CALLS:
+                if self._calls > TURN_CALLS:
                     break
                 self._parse_piece(left)
         except (httptools.HttpParserError, Stopped):
@@ -225,12 +228,13 @@ class BoundedProtocol(BoundedConnection):
         at, whole = self._at, self._body_left
         end = min(len(left), at + whole if whole else self._end_of_piece(left))
         self._at = end
-        self._calls += 1
+        self._calls = calls = self._calls + 1
         if self._line or self._state in (FREE, KEPT):
             self._check_line(left[at:end])
         self._feed(left if end - at == len(left) else memoryview(left)[at:end])
         if whole:
             return
+        self._piece = PIECE if self._calls - calls > FEW_CALLS else min(2 * self._piece, LONGEST_PIECE)
         self._head_bytes += end - at
         if self._head_bytes > LONGEST_HEAD and self._state is not DUE:
             self._stop(431)
@@ -249,8 +253,8 @@ class BoundedProtocol(BoundedConnection):
         if at == 0 and self._state in (HEAD, BODY) and left[0] in b"\r\n":
             # The end of a head, or of a trailer, has come apart.
             return 1 if left[1:2] not in (b"\r", b"\n") else 2 if left[2:3] not in (b"\r", b"\n") else 3
-        found = left.find(_END, max(at - 3, 0), at + PIECE)
-        return at + PIECE if found < 0 else found + 4
+        found = left.find(_END, max(at - 3, 0), at + self._piece)
+        return at + self._piece if found < 0 else found + 4
 
     def _feed(self, piece: bytes | memoryview) -> None:
         if self.parser is None:
