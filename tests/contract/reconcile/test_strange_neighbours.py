@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import pytest
 
@@ -76,6 +77,38 @@ async def test_a_small_answer_is_not_unpacked_to_a_large_one():
         with pytest.raises(Unavailable, match="not as forward does"):
             await client.open(server.url, Lease("S", "C"))
         await calls.close()
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(b"[%s{}]" % (b"{}," * 5_000_000), id="objects"),
+        pytest.param(b"[%s[]]" % (b"[]," * 5_000_000), id="lists"),
+        pytest.param(b'"\xf0\x9f\x98\x80%s"' % (b"a" * 15_000_000), id="a wide character"),
+        pytest.param(b'"\\uD83d\\ude00%s"' % (b"a" * 15_000_000), id="a wide character that is escaped"),
+    ],
+)
+async def test_nor_is_an_answer_read_that_swells_when_it_is_read(
+    result: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_account, "LONGEST_ANSWER", 16 * 1024 * 1024)
+    body = b'{"result":%s}' % result
+
+    async def swelling(peer: Peer) -> None:
+        await peer.request()
+        await peer.say(head(len(body)), body)
+
+    calls = Calls(lambda _: "token")
+    async with serving(swelling) as server:
+        tracemalloc.start()
+        try:
+            with pytest.raises(Unavailable, match="is none of reconcile"):
+                await RemoteAdmin(calls, server.url).consumer_infos("S")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            await calls.close()
+    assert peak < 4 * len(body)
 
 
 async def test_who_keeps_us_waiting_is_waited_for_once(monkeypatch: pytest.MonkeyPatch):

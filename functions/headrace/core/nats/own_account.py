@@ -11,6 +11,7 @@ the owner of a namespace chooses the program that answers there.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -22,6 +23,11 @@ from headrace.core.nats.action import Action, Done, Outcome, Rejected
 PATH = "/nats"
 LONGEST_WORDS = 1024
 """Characters of the server's words, as the other side reports them: they end up in a status."""
+MOST_VALUES = 500_000
+"""Values in one answer: thousands of consumers have some 50 each. An empty object takes 3 bytes there, and 72 here."""
+LONGEST_WIDE = 4 * 1024 * 1024
+"""Bytes of an answer with a character of four bytes: then Python takes four for each other character, too."""
+_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
 
 # The arguments of each call, and the shape of its result.
 _TEXT, _NUMBER, _ACTION = "text", "number", "action"
@@ -113,6 +119,9 @@ def read_answer(body: bytes, call: str) -> Any:
         NotLetIn, Unavailable, Refused: what the call raised on the other side.
         Unavailable: something other than a `reconcile` has answered.
     """
+    wide = len(body) > LONGEST_WIDE and _WIDE.search(body)
+    if wide or sum(map(body.count, (b",", b"{", b"["))) > MOST_VALUES:
+        raise Unavailable(f"an answer of {len(body)} bytes is none of reconcile: {body[:100]!r}")
     try:
         found = json.loads(body)
         if "result" in found:

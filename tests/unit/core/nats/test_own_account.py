@@ -173,3 +173,12 @@ def test_what_is_told_of_secrets_has_an_end() -> None:
         from_json({"secrets": [one] * 1000, "missing": [], "config_map": "", "problem": ""})
 
     assert len(from_json({"secrets": [], "missing": [], "config_map": "", "problem": "p" * 9999}).problem) == 1024
+
+
+def test_thousands_of_consumers_are_no_more_than_is_read() -> None:
+    metadata = {"headrace.dev/subscriber": json.dumps({f"k{index}": "v" for index in range(20)}), "team": "a"}
+    one = {"name": "KN_SUB_A", "config": {f"k{index}": 1 for index in range(25)} | {"metadata": metadata}, "state": {}}
+
+    answer = json.dumps(lent.answer([one] * 5_000)).encode()
+
+    assert len(lent.read_answer(answer, "consumer_infos")) == 5_000
