@@ -86,7 +86,8 @@ class Router:
         hosts = ", ".join(self._settings.hosts)
         said = _text(host)
         if self._channel_of_host(said) is None and not self._is_own(said):
-            detail = f"the host {quoted(said)} is none of {hosts}, and no address: RECEIVE_HOSTS says which ones count"
+            rule = f"the host {quoted(said)} is neither one of {hosts} nor an IP address"
+            detail = f"{rule}: send to one of these, or start receive with this host in RECEIVE_HOSTS"
             return problem(421, "Misdirected request", detail, headers=ALLOW)
         if origin is None:
             return None
@@ -94,7 +95,8 @@ class Router:
         address = _address(by)
         if by in self._settings.hosts or (address is not None and address.is_loopback):
             return None
-        detail = f"a page of {quoted(_text(origin))} may not send events here: RECEIVE_HOSTS has {hosts}"
+        rule = f"a page of {quoted(_text(origin))} may not send events here, only pages of {hosts}"
+        detail = f"{rule}: send from one of these, or start receive with the page's host in RECEIVE_HOSTS"
         return problem(403, "Foreign origin", detail, headers=ALLOW)
 
     def _refusal(self, host: str, path: str) -> Response:

@@ -124,7 +124,8 @@ class ReconcileSettings(FunctionsSettings):
         "listed",
         alias="HEADRACE_NAMES",
         description="`listed`: a channel names subjects and streams of its own namespace, and those that the list of "
-        "tenants opens to it; `any`: whatever its author writes, where all namespaces have one owner (ADR 050)",
+        "tenants opens to it; `any`: whatever its author writes, where all namespaces have one owner (ADR 050). "
+        "`headrace up` sets `any`",
     )
     address: str | None = Field(
         None,
