@@ -20,11 +20,13 @@ from headrace.server.states import (
     ANSWERED,
     BODY,
     CUT,
+    DUE,
     FREE,
     HEAD,
     HELD,
     KEPT,
     NEXT,
+    PILED,
     ConnectionEvent,
     ConnectionState,
 )
@@ -175,6 +177,12 @@ class BoundedConnection(HttpToolsProtocol):
 
     def waited_since(self) -> float | None:
         return self._patience.since if self._patience.waits else None
+
+    def spared_since(self) -> float | None:
+        # A client that pipelines has sent ahead what may be lost. A front's event is sent again, whatever became of it;
+        # what other functions have in hand, a lease say, is work that nobody else may end.
+        spared = self._state in (PILED, HELD) or (self._state is DUE and self._front is not None)
+        return self._patience.since if spared else None
 
     def make_room(self) -> None:
         self._cut()

@@ -1,9 +1,9 @@
 """All connections of one process: how many there may be, the bytes that wait on them, and whose turn it is.
 
 A stranger costs others little here. When there are as many connections as may be, room is made for a new one: idle
-ones go first, then those whose senders let us wait, the oldest first. And a connection that has sent more than its
-share waits for its next turn, of which there is one in each pass of the event loop, for all such connections together:
-so a sender whose bytes are few is served at once, whatever others pile up.
+ones go first, then those that can do without their answers or whose senders let us wait, the oldest first. And a
+connection that has sent more than its share waits for its next turn, of which there is one in each pass of the event
+loop, for all such connections together: so a sender whose bytes are few is served at once, whatever others pile up.
 
 `headrace.server.protocol` calls it; it knows nothing of HTTP.
 """
@@ -51,6 +51,9 @@ class CrowdMember(Protocol):
 
     def waited_since(self) -> float | None:
         """The moment since when its client has let us wait for the rest of a request; None: it does not."""
+
+    def spared_since(self) -> float | None:
+        """The moment since when it has had an answer due that its client can do without; None: it has none."""
 
     def make_room(self) -> None:
         """Close, at once."""
@@ -121,9 +124,13 @@ class Crowd:
 
 def _rank(member: CrowdMember, now: float) -> tuple[int, float] | None:
     """Whoever has the least goes first; None: never."""
-    since, idle = member.idle_since(), True
-    if since is None:
-        since, idle = member.waited_since(), False
-    if since is None:
+    if (since := member.idle_since()) is not None:
+        old, new = 0, 2
+    elif (since := member.waited_since()) is not None:
+        old, new = 1, 3
+    elif (since := member.spared_since()) is not None:
+        # With newcomers, by age: a flood of requests must not have the only one go that has sent nothing yet.
+        old, new = 1, 2
+    else:
         return None
-    return (0 if idle else 1) + (2 if now - since < MOMENT else 0), since
+    return new if now - since < MOMENT else old, since

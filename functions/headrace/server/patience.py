@@ -16,7 +16,7 @@ class Patience:
     """One wait at a time; `expired` is called when it has lasted as long as it may.
 
     Attributes:
-        since: when the present wait began, or the last one.
+        since: when the present wait began, or the last one, or when it was said to be over.
     """
 
     __slots__ = ("_expired", "_loop", "_timer", "_timer_at", "_until", "since")
@@ -44,6 +44,11 @@ class Patience:
     def stop(self) -> None:
         """The wait is over in time."""
         self._until = 0.0
+
+    def over(self) -> None:
+        """The client has sent all that we waited for."""
+        self._until = 0.0
+        self.since = self._loop.time()
 
     def close(self) -> None:
         self.stop()

@@ -115,6 +115,7 @@ class BoundedProtocol(BoundedConnection):
             self._state = NEXT[self._state][TAKEN]
             # An empty line may have been in front of it.
             self._line = b""
+            self._patience.over()
         elif lacks is None or lacks > SMALL_BODY:
             self._take(data)
         else:
@@ -350,7 +351,7 @@ class BoundedProtocol(BoundedConnection):
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
-        self._patience.stop()
+        self._patience.over()
         if self.flow.write_paused:
             # Its answer will wait for those before it to be read.
             self._await_rest()

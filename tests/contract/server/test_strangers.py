@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 
@@ -199,6 +200,35 @@ async def test_those_who_are_slow_on_purpose_do_not_keep_others_out(shared_serve
             plug.sendall(TINY[:-4])
         await asyncio.sleep(1.1)
         assert await probed(small) == 200
+
+
+@pytest.mark.parametrize("target", FUNCTIONS)
+async def test_requests_without_end_on_all_connections_keep_nobody_out(
+    target: str, shared_server: NatsServer, tmp_path: Path
+) -> None:
+    async def flood(small: Function) -> None:
+        while True:
+            with suppress(OSError), socket.socket() as plug:
+                plug.setblocking(False)
+                await loop.sock_connect(plug, ("127.0.0.1", small.port))
+                await loop.sock_sendall(plug, TINY * 3)
+                while await loop.sock_recv(plug, READ):
+                    await loop.sock_sendall(plug, TINY * 3)
+            # One that is refused at once would keep this process too busy for the honest client.
+            await asyncio.sleep(0.01)
+
+    loop = asyncio.get_running_loop()
+    with Function(target, shared_server.url, tmp_path, HEADRACE_MAX_CONNECTIONS="16") as small:
+        floods = [asyncio.create_task(flood(small)) for _ in range(32)]
+        await asyncio.sleep(0.5)
+        served = 0
+        for _ in range(50):
+            with suppress(aiohttp.ClientError):
+                served += await probed(small) == 200
+        for one in floods:
+            one.cancel()
+        await asyncio.gather(*floods, return_exceptions=True)
+    assert served >= 45
 
 
 class FewFiles(Function):

@@ -19,6 +19,7 @@ class Someone:
 
     idle: float | None = None
     late: float | None = None
+    spared: float | None = None
     gone: list[bool] = field(default_factory=list)
 
     def idle_since(self) -> float | None:
@@ -26,6 +27,9 @@ class Someone:
 
     def waited_since(self) -> float | None:
         return self.late
+
+    def spared_since(self) -> float | None:
+        return self.spared
 
     def make_room(self) -> None:
         self.gone.append(True)
@@ -45,6 +49,9 @@ OLD_LATE = Someone(late=NOW - 60)
 NEW_IDLE = Someone(idle=NOW - 0.1)
 NEW_LATE = Someone(late=NOW - 0.2)
 SERVED = Someone()
+OLD_SPARED = Someone(spared=NOW - 50)
+NEW_SPARED = Someone(spared=NOW - 0.15)
+NEWEST_SPARED = Someone(spared=NOW - 0.05)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +61,9 @@ SERVED = Someone()
         pytest.param((NEW_IDLE, OLD_LATE, SERVED), OLD_LATE, id="rather one that has let us wait than a newcomer"),
         pytest.param((NEW_LATE, NEW_IDLE), NEW_IDLE, id="of newcomers one that has sent nothing"),
         pytest.param((SERVED, NEW_LATE), NEW_LATE, id="whoever does not wait for us"),
+        pytest.param((NEW_IDLE, OLD_SPARED, SERVED), OLD_SPARED, id="one that has long done without its answer"),
+        pytest.param((NEW_IDLE, NEW_SPARED, NEW_LATE), NEW_SPARED, id="one that has sent ahead rather than a newcomer"),
+        pytest.param((NEW_IDLE, NEWEST_SPARED), NEW_IDLE, id="a newcomer that says nothing rather than a request"),
     ],
 )
 def test_room_is_made_by_whoever_has_least_to_lose(there: tuple[Someone, ...], goes: Someone) -> None:
