@@ -74,3 +74,7 @@ class Intake:
 
     def let_go(self, size: int) -> None:
         self._waiting.drop(size)
+
+    def when_full(self, ask: Callable[[], None]) -> None:
+        """Have it called whenever there is no room for more bytes."""
+        self._waiting.full = ask

@@ -184,6 +184,9 @@ class BoundedConnection(HttpToolsProtocol):
         spared = self._state in (PILED, HELD) or (self._state is DUE and self._front is not None)
         return self._patience.since if spared else None
 
+    def holds_since(self) -> float | None:
+        return self._patience.since if self._state in (KEPT, HEAD, BODY, PILED, HELD) else None
+
     def make_room(self) -> None:
         self._cut()
         self.transport.abort()

@@ -4,6 +4,7 @@ A stranger costs others little here. When there are as many connections as may b
 ones go first, then those that can do without their answers or whose senders let us wait, the oldest first. And a
 connection that has sent more than its share waits for its next turn, of which there is one in each pass of the event
 loop, for all such connections together: so a sender whose bytes are few is served at once, whatever others pile up.
+When no more bytes may wait, those who have sent parts of requests, or requests ahead, go in the same order.
 
 `headrace.server.protocol` calls it; it knows nothing of HTTP.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from time import thread_time
 from typing import Protocol
 
 from headrace.core.waiting import Waiting
@@ -26,6 +28,8 @@ MOST_CONNECTIONS = 10_000
 SHARE = 128
 # Whoever has come or gone idle just now is about to say something.
 MOMENT = 1.0
+# After those who hold bytes were looked through, this many times as long belongs to others.
+REST = 19
 
 
 class Ending(StrEnum):
@@ -55,6 +59,9 @@ class CrowdMember(Protocol):
     def spared_since(self) -> float | None:
         """The moment since when it has had an answer due that its client can do without; None: it has none."""
 
+    def holds_since(self) -> float | None:
+        """The moment since when it holds bytes of a request that is not whole, or whose turn it is not; None: none."""
+
     def make_room(self) -> None:
         """Close, at once."""
 
@@ -70,9 +77,11 @@ class Crowd:
     def __init__(self, most: int = MOST_CONNECTIONS, most_waiting: int = MOST_WAITING) -> None:
         self.most = most
         self.waiting = Waiting(most_waiting)
+        self.waiting.full = self.lighten
         self.closed = dict.fromkeys(Ending, 0)
         self._members: set[CrowdMember] = set()
         self._turns: deque[Callable[[], None]] = deque()
+        self._lightening = False
 
     def __len__(self) -> int:
         return len(self._members)
@@ -102,6 +111,25 @@ class Crowd:
     def let_go(self, size: int) -> None:
         self.waiting.drop(size)
 
+    def lighten(self) -> None:
+        """There is no room for more bytes: half of those who hold some of what they have not ended go, soon."""
+        if not self._lightening:
+            self._lightening = True
+            loop = asyncio.get_running_loop()
+            # Not now: whoever has asked is in the midst of counting bytes of his own.
+            loop.call_soon(self._lighten, loop)
+
+    def _lighten(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Of this thread: on a busy machine others' time would count, and nobody would go for long.
+        began = thread_time()
+        held = [(since, member) for member in self._members if (since := member.holds_since()) is not None]
+        leaving = heapq.nsmallest((len(held) + 1) // 2, held, key=lambda one: one[0])
+        loop.call_later(REST * (thread_time() - began), self._lightened)
+        self._let_leave(leaving)
+
+    def _lightened(self) -> None:
+        self._lightening = False
+
     def _give_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         # It stays in the queue meanwhile, so that nobody else asks the loop for a call.
         go_on = self._turns[0]
@@ -115,11 +143,14 @@ class Crowd:
     def _make_room(self, now: float) -> bool:
         ranks = ((rank, member) for member in self._members if (rank := _rank(member, now)) is not None)
         leaving = heapq.nsmallest(max(1, self.most // SHARE), ranks, key=lambda ranked: ranked[0])
+        self._let_leave(leaving)
+        return bool(leaving)
+
+    def _let_leave(self, leaving: Sequence[tuple[object, CrowdMember]]) -> None:
         for _, member in leaving:
             self._members.discard(member)
             self.closed[Ending.CROWDED] += 1
             member.make_room()
-        return bool(leaving)
 
 
 def _rank(member: CrowdMember, now: float) -> tuple[int, float] | None:

@@ -40,6 +40,9 @@ class Front(Protocol):
     def let_go(self, size: int) -> None:
         """These bytes are held no more, or are counted elsewhere from now on."""
 
+    def when_full(self, ask: Callable[[], None]) -> None:
+        """Have it called whenever there is no room for more bytes."""
+
 
 class OnItsWay:
     """A stand-in for uvicorn's own state of the current request.

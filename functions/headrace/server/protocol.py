@@ -167,6 +167,8 @@ class BoundedProtocol(BoundedConnection):
             self._looked_for_front = True
             find = getattr(self.app, "short_way", None)
             self._front = None if find is None else find()
+            if self._front is not None:
+                self._front.when_full(self._crowd.lighten)
         return self._front
 
     # The parser's way.

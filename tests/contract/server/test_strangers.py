@@ -21,7 +21,7 @@ import pytest
 from headrace.server import connection
 from tests.support.functions.functions import Function
 from tests.support.functions.in_process import InProcess
-from tests.support.http.sending import send
+from tests.support.http.sending import BINARY, send
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.programs.process import DidNotStart
 from tests.support.programs.scraping import scrape
@@ -229,6 +229,35 @@ async def test_requests_without_end_on_all_connections_keep_nobody_out(
             one.cancel()
         await asyncio.gather(*floods, return_exceptions=True)
     assert served >= 45
+
+
+async def test_half_bodies_do_not_hold_the_room_of_whole_events(shared_server: NatsServer, tmp_path: Path) -> None:
+    async def half(small: Function, size: int) -> None:
+        head = b"POST /shop/orders HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (size + 1)
+        while True:
+            with suppress(OSError), socket.socket() as plug:
+                plug.setblocking(False)
+                await loop.sock_connect(plug, ("127.0.0.1", small.port))
+                await loop.sock_sendall(plug, head + b"x" * size)
+                while await loop.sock_recv(plug, READ):
+                    pass
+            await asyncio.sleep(0.1)
+
+    loop = asyncio.get_running_loop()
+    with Function("receive", shared_server.url, tmp_path, RECEIVE_MAX_WAITING_BYTES=str(2 * MIB)) as small:
+        # Small ones fill what larger ones leave.
+        halves = [asyncio.create_task(half(small, size)) for size in (*[200_000] * 20, *[14_000] * 20, *[2_000] * 60)]
+        await asyncio.sleep(1.0)
+        statuses = []
+        for number in range(50):
+            sent = await send(f"{small.url}/shop/nothing", b"{}", {**BINARY, "ce-id": str(number)})
+            statuses.append(sent.status)
+            await asyncio.sleep(0.02)
+        for one in halves:
+            one.cancel()
+        await asyncio.gather(*halves, return_exceptions=True)
+    # There is no such channel, which an event for whom there is no room is not told.
+    assert statuses.count(404) >= 40, statuses
 
 
 class FewFiles(Function):

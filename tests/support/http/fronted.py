@@ -97,6 +97,9 @@ class Application:
     def let_go(self, size: int) -> None:
         self.held -= size
 
+    def when_full(self, ask: Callable[[], None]) -> None:
+        pass
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True
         while more:

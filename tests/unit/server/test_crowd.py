@@ -31,6 +31,9 @@ class Someone:
     def spared_since(self) -> float | None:
         return self.spared
 
+    def holds_since(self) -> float | None:
+        return self.late
+
     def make_room(self) -> None:
         self.gone.append(True)
 
@@ -74,6 +77,19 @@ def test_room_is_made_by_whoever_has_least_to_lose(there: tuple[Someone, ...], g
     assert crowd.enter(Someone(idle=NOW), CLOCK)
     assert [one for one in there if one.gone] == [goes]
     assert (len(crowd), crowd.closed[Ending.CROWDED]) == (len(there), 1)
+
+
+async def test_where_no_more_bytes_may_wait_the_older_half_of_those_who_hold_some_goes() -> None:
+    old, older, new = (Someone(late=since) for since in (NOW - 2, NOW - 3, NOW - 1))
+    others = [SERVED, Someone(idle=NOW - 50), Someone(spared=NOW - 50)]
+    crowd = Crowd(most=10, most_waiting=100)
+    for one in (old, older, new, *others):
+        assert crowd.enter(one, CLOCK)
+    assert crowd.hold(90, 0)
+    assert not crowd.hold(20, 0)
+    assert not older.gone, "not while somebody counts"
+    await asyncio.sleep(0)
+    assert [one for one in (old, older, new, *others) if one.gone] == [old, older]
 
 
 def test_where_all_wait_for_us_nobody_goes_and_nobody_comes() -> None:

@@ -88,6 +88,7 @@ def cut(sent: bytes, places: Sequence[int]) -> tuple[bytes, ...]:
 @example(binary() + b"garbage\r\n", [len(binary())])
 @example(binary()[:-1], [len(binary()) - 4])
 @example(binary() + binary(b"2") + binary(b"3"), [len(binary()) - 2, 2 * len(binary()) + 3])
+@example(b"\r\n" + binary() + b"\r\n" + binary(b"2"), [2, 2 + len(binary()), 3 + len(binary())])
 async def test_cut_anywhere(sent: bytes, places: list[int]) -> None:
     await both_ways(cut(sent, places), CLAIMS)
 
