@@ -36,7 +36,7 @@ async def test_a_file_takes_such_a_channel_over(cli: Cli, nats: Nats, tmp_path: 
     shown = (await cli("channel", "create", "made/later", "--dry-run")).ok().out
     (tmp_path / "channel.yaml").write_text(shown)
 
-    (parent,) = file_channels.read([str(tmp_path)], "http://x").channels.values()
+    (parent,) = file_channels.load([str(tmp_path)], "http://x").channels.values()
 
     config = (await nats.call("STREAM.INFO.KN_MADE__LATER"))["config"]
     assert config["metadata"][UID_KEY] == parent["metadata"]["uid"]
@@ -123,7 +123,7 @@ def test_a_subscription_is_written_for_a_file(tmp_path: Path) -> None:
     ran = run("subscription", "create", "billing", *options, "--dead-letter-uri", "http://127.0.0.1:9091/")
     (tmp_path / "orders.yaml").write_text(CHANNEL + ran.ok().out)
 
-    served = file_channels.read([str(tmp_path)], "http://127.0.0.1:8080").channels["default", "orders"]
+    served = file_channels.load([str(tmp_path)], "http://127.0.0.1:8080").channels["default", "orders"]
 
     (entry,) = served["spec"]["subscribers"]
     assert (entry["name"], entry["subscriberUri"]) == ("billing", "http://127.0.0.1:9090/")

@@ -43,7 +43,7 @@ def ready(conditions: Iterable[Condition]) -> Condition:
     return Condition("Ready", True)
 
 
-def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
+def stamp(conditions: Iterable[Condition], parent: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
     """The conditions as the status holds them, sorted by type. A condition keeps the time of its last change."""
     before = _before(parent, now + MOST_AHEAD)
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -67,7 +67,7 @@ def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: dat
 def added(status: Mapping[str, Any], condition: Condition, parent: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The same status with one more condition, which replaces an earlier one of its type."""
     others = [one for one in status.get("conditions") or () if one["type"] != condition.type]
-    conditions = [*others, *written((condition,), parent, now)]
+    conditions = [*others, *stamp((condition,), parent, now)]
     return {**status, "conditions": sorted(conditions, key=lambda one: str(one["type"]))}
 
 

@@ -86,7 +86,7 @@ class Reconciling:
         self._timings: dict[Labels, Timings] = {}
         mounted = settings.defaults_dir
         self._defaults = LastGood(_reader(mounted, config_choice.DEFAULTS_KEY, _read_defaults))
-        self._tenants = LastGood(_reader(mounted, tenants.KEY, tenants.read))
+        self._tenants = LastGood(_reader(mounted, tenants.KEY, tenants.parse))
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         watched, began = Watched(send), time.monotonic()
@@ -180,7 +180,7 @@ def _reader(directory: str | None, key: str, read: Callable[[Mapping[str, str]],
 
 
 def _read_defaults(files: Mapping[str, str]) -> Defaults:
-    found = channel_defaults.read(files)
+    found = channel_defaults.parse(files)
     for remark in found.remarks:
         _log.warning("not all of the ConfigMap is obeyed", why=remark)
     return found

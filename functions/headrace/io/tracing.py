@@ -198,10 +198,10 @@ def configured(function: str) -> Callable[[], Tracing | None] | None:
             f"{ENDPOINT} is set, but OpenTelemetry is not installed: install the extra `tracing`, or unset it",
             field=ENDPOINT,
         )
-    return lambda: _made(function)
+    return lambda: _start(function)
 
 
-def _made(function: str) -> Tracing | None:
+def _start(function: str) -> Tracing | None:
     try:
         return Tracing(function)
     except Exception as error:  # noqa: BLE001  # the SDK documents no errors, and a span is not worth an event

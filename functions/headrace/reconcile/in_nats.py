@@ -87,7 +87,7 @@ async def _streams(wanted: WantedStreams, observed: Observed, deeds: Deeds) -> S
         progress = progress.after(action, outcome)
         if progress.stopped:
             break
-    return plan.told(progress)
+    return plan.add_sealed(progress)
 
 
 async def _consumers(
@@ -132,7 +132,7 @@ def _terms(
         grace=settings.gone_grace,
         now=now,
         truth=wish.truth,
-        peers=peer.read(infos, place),
+        peers=peer.recognize(infos, place),
         retention=str((progress.observed.stream or {}).get("retention", "limits")),
         harm=granted.inherits(progress.observed.stream),
     )

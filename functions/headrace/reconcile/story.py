@@ -129,10 +129,10 @@ class _Call:
             # The `reconcile` that does not answer may be among the functions that can't be made.
             of_rights = rights.condition(request.lacking)
             words = of_rights.message if of_rights is not None else str(error)
-            return self._unreached(request, error.account, words, merged.told)
+            return self._unreached(request, error.account, words, merged.add_condition)
 
-        def told(body: dict[str, Any]) -> dict[str, Any]:
-            body = merged.told(body, self._now)
+        def complete(body: dict[str, Any]) -> dict[str, Any]:
+            body = merged.add_condition(body, self._now)
             asked = unenforced.condition(request.parent, request.related, request.unseen)
             of_rights = rights.condition(request.lacking)
             for one in (*asked, settings_condition(account), self._around.tenants.condition, of_rights):
@@ -141,23 +141,23 @@ class _Call:
 
         wish = await self._calculate(self._wish, request)
         if isinstance(wish, InvalidSpec):
-            body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
+            body = complete(invalid_status(request.parent, merged.blamed(wish), self._now))
             return await self._as_before(request, account, body)
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
         if self._settings.names == "listed" and account.apart is None:
             wish = replace(wish, trespasses=self._trespasses(wish, merged))
         try:
-            return await self._make_so(request, wish, account, told)
+            return await self._make_so(request, wish, account, complete)
         except NotLetIn as error:
-            body = told(lockout.status(request.parent, str(error), self._now))
+            body = complete(lockout.status(request.parent, str(error), self._now))
             wait = lockout.LOOK_AGAIN.total_seconds()
             return HookResponse(body, self._remaining(request, account).objects, resync_after_seconds=wait)
         except (Refused, Unavailable) as error:
             # A fault in another account concerns this channel only; a fault of our own NATS fails the whole call.
             if account.apart is None:
                 raise
-            return self._unreached(request, account, str(error), lambda body, _: told(body))
+            return self._unreached(request, account, str(error), lambda body, _: complete(body))
 
     async def finalize(self, request: HookRequest) -> HookResponse:
         """Remove the channel's consumers, its stream, and its aside stream unless events are parked there."""
@@ -218,7 +218,7 @@ class _Call:
         return await self._around.calculate(self._things, function, *args, **kwargs)
 
     def _wish(self, request: HookRequest) -> Desired | InvalidSpec:
-        seen = (request.related, truth.read(request), request.unserved)
+        seen = (request.related, truth.of_request(request), request.unserved)
         return desired(request.parent, self._settings, *seen, self._around.tenants)
 
     def _merged(self, parent: dict[str, Any]) -> Merged:
@@ -237,18 +237,22 @@ class _Call:
         return await find(request, self._own, self._settings, self._around)
 
     async def _make_so(
-        self, request: HookRequest, wish: Desired, account: Account, told: Callable[[dict[str, Any]], dict[str, Any]]
+        self,
+        request: HookRequest,
+        wish: Desired,
+        account: Account,
+        complete: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> HookResponse:
         result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate)
         ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
-        return await self._calculate(self._answer, request, wish, account, told, result, ours)
+        return await self._calculate(self._answer, request, wish, account, complete, result, ours)
 
     def _answer(
         self,
         request: HookRequest,
         wish: Desired,
         account: Account,
-        told: Callable[[dict[str, Any]], dict[str, Any]],
+        complete: Callable[[dict[str, Any]], dict[str, Any]],
         result: Result,
         ours: dict[str, Any] | Unavailable | None,
     ) -> HookResponse:
@@ -268,7 +272,7 @@ class _Call:
             elsewhere=elsewhere,
         )
         body = status(request.parent, wish, result, self._now)
-        fresh = told({**body, **leftovers.written(before, account.connection, created)})
+        fresh = complete({**body, **leftovers.to_status(before, account.connection, created)})
         written = counts.calm(request.parent.get("status"), fresh, self._now)
         again = resync_after(result, counts.look_again(fresh, written, self._now))
         if account.apart is not None:
@@ -297,9 +301,9 @@ class _Call:
         request: HookRequest,
         account: Account,
         words: str,
-        told: Callable[[dict[str, Any], datetime], dict[str, Any]],
+        complete: Callable[[dict[str, Any], datetime], dict[str, Any]],
     ) -> HookResponse:
-        body = told(lockout.unreached(request.parent, words, self._now), self._now)
+        body = complete(lockout.unreached(request.parent, words, self._now), self._now)
         return HookResponse(body, self._remaining(request, account).objects, resync_after_seconds=STARTING_SECONDS)
 
     async def _as_before(self, request: HookRequest, account: Account, body: dict[str, Any]) -> HookResponse:

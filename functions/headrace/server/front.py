@@ -65,7 +65,7 @@ class OnItsWay:
         self.keep_alive = True
 
 
-def written(response: Response, *, closing: bool) -> bytes:
+def encode(response: Response, *, closing: bool) -> bytes:
     """An answer as uvicorn writes it."""
     return _head(response.status, response.headers, len(response.body), closing) + response.body
 

@@ -35,7 +35,7 @@ from headrace.core.http import Response
 from headrace.core.waiting import BESIDE_BYTES
 from headrace.server import heads
 from headrace.server.connection import BoundedConnection, Stopped
-from headrace.server.front import Front, written
+from headrace.server.front import Front, encode
 from headrace.server.states import (
     BEGUN,
     BODY,
@@ -156,7 +156,7 @@ class BoundedProtocol(BoundedConnection):
         current.response_complete = True
         if transport.is_closing():
             return
-        transport.write(written(response, closing=not current.keep_alive))
+        transport.write(encode(response, closing=not current.keep_alive))
         if not current.keep_alive:
             transport.close()
         self.on_response_complete()

@@ -39,7 +39,7 @@ class FileChannels:
     ignored: tuple[str, ...] = ()
 
 
-def read(paths: Sequence[str], base: str) -> FileChannels:
+def load(paths: Sequence[str], base: str) -> FileChannels:
     """Read files and directories.
 
     Args:

@@ -59,7 +59,7 @@ def run(options: UpOptions) -> int:
     log.configure(options.log_level, plain=_log_format() == "plain")
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
-    found = file_channels.read(options.files, options.listen.url)
+    found = file_channels.load(options.files, options.listen.url)
     demand_free(options.listen.host, options.listen.port, "--listen")
     if options.metrics is not None:
         demand_free(options.metrics.host, options.metrics.port, "--metrics")
@@ -160,7 +160,7 @@ class Laptop:
     def reload(self) -> None:
         """Read the files again; when they are wrong, all stays as it is."""
         try:
-            read = file_channels.read(self._options.files, self._options.listen.url)
+            read = file_channels.load(self._options.files, self._options.listen.url)
         except InvalidSpec as error:
             _log.error("the files are wrong, nothing was changed", error=str(error))
             self._bulletin.files = str(error)

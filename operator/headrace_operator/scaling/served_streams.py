@@ -272,7 +272,7 @@ class ServedStreams:
         records = stream.records.get(ours.aside)
         if records is None:
             records = stream.records[ours.aside] = StageRecords(self._api, ours.names, ours.aside)
-        await records.read(self._clock.wall())
+        await records.load(self._clock.wall())
         wall, now = self._clock.wall(), self._clock.monotonic()
         return tuple(now + due - wall for due in records.take(served.consumer, wall))
 

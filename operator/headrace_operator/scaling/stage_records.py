@@ -31,7 +31,7 @@ class StageRecords:
         self._cursor = 1
         self._dues: dict[str, dict[str, float]] = {}
 
-    async def read(self, now: float) -> None:
+    async def load(self, now: float) -> None:
         """Read the records that were written since the last look.
 
         Args:

@@ -85,10 +85,10 @@ class Storage:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            await self.read()
+            await self.refresh()
             await asyncio.sleep(READ_SECONDS)
 
-    async def read(self) -> None:
+    async def refresh(self) -> None:
         reading, limit = StorageReading(), asyncio.Semaphore(AT_ONCE)
 
         async def one(work: Callable[[], Awaitable[None]]) -> None:

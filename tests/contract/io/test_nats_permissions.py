@@ -168,7 +168,7 @@ async def operator_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatc
         await nats.store(f"{prefix}.stage.{lane.consumer}.7", json.dumps({"due": 1e12}).encode())
         ours = names.channel(lane.channel.namespace, lane.channel.name)
         records = StageRecords(api, ours, lane.channel.aside)
-        await records.read(time.time())
+        await records.load(time.time())
         assert records.take(lane.consumer, 0.0) == (1e12,)
 
 

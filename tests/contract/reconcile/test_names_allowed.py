@@ -226,7 +226,7 @@ async def test_what_is_its_namespaces_own_needs_no_list(strict: Hook, config: di
 async def test_an_administrators_default_may_name_anything(strict: Hook) -> None:
     spec = {"stream": stream(additionalSubjects=["legacy.new.eu.*"])}
     strict.around = Around(
-        channel_defaults.read({channel_defaults.KEY: json.dumps({"namespaceDefaults": {"evil": {"spec": spec}}})})
+        channel_defaults.parse({channel_defaults.KEY: json.dumps({"namespaceDefaults": {"evil": {"spec": spec}}})})
     )
 
     answer = await strict.sync(evil())

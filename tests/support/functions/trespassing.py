@@ -23,7 +23,7 @@ def evil(*entries: dict[str, Any], generation: int = 1, **config: Any) -> dict[s
 
 def listed(hook: Hook, *entries: dict[str, Any]) -> None:
     """The administrator's list from the next call on."""
-    hook.around = Around(tenants=tenants.read({tenants.KEY: json.dumps(entries)}))
+    hook.around = Around(tenants=tenants.parse({tenants.KEY: json.dumps(entries)}))
 
 
 async def post(client: Client, subject: str, data: bytes = b"{}") -> dict[str, Any] | None:

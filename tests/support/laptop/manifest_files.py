@@ -35,7 +35,7 @@ def reader(directory: Path) -> Read:
     def read(*documents: str) -> FileChannels:
         file = directory / "all.yaml"
         file.write_text("---\n".join(dedent(document) for document in documents))
-        return file_channels.read([str(file)], BASE)
+        return file_channels.load([str(file)], BASE)
 
     return read
 

@@ -39,7 +39,7 @@ def test_an_error_about_a_manifest_shows_its_kind(
 
     @click.command()
     def reads() -> None:
-        file_channels.read([str(file)], "http://localhost")
+        file_channels.load([str(file)], "http://localhost")
 
     monkeypatch.setattr(root, "tree", lambda: reads)
     assert command_line.main([]) == 2

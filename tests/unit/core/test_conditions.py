@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.conditions import Condition, ready, written
+from headrace.core.conditions import Condition, ready, stamp
 from tests.support.functions.channels import channel
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -37,7 +37,7 @@ NOW = "2026-01-31T12:00:00Z"
 def test_the_time_of_a_condition_is_that_of_its_last_change(before: Any, since: str) -> None:
     parent = channel(status={"conditions": before})
 
-    (condition,) = written([Condition("Ready", True)], parent, NOON)
+    (condition,) = stamp([Condition("Ready", True)], parent, NOON)
 
     assert condition["lastTransitionTime"] == since
 
@@ -53,6 +53,6 @@ def test_the_sum_is_the_first_that_matters() -> None:
 def test_words_of_strangers_in_a_condition_are_nothing_that_a_terminal_obeys() -> None:
     hostile = Condition("StreamReady", False, "Refused", "the server says \x1b]0;x\x07\x9b2J\u202egnp\nand more é")
 
-    (told,) = written([hostile], channel(), NOON)
+    (told,) = stamp([hostile], channel(), NOON)
 
     assert told["message"] == "the server says \\x1b]0;x\\x07\\x9b2J\\u202egnp\nand more é"

@@ -120,7 +120,7 @@ def test_whatever_is_huge_in_a_manifest_is_told_briefly_by_up(tmp_path: Path, wh
         items = [bad, SUBSCRIPTION] if which == "channel" else [CHANNEL, bad]
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         try:
-            words = file_channels.read([str(file)], "http://localhost:8080").ignored
+            words = file_channels.load([str(file)], "http://localhost:8080").ignored
         except InvalidSpec as error:
             words = (str(error),)
         told += bool(words)

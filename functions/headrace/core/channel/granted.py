@@ -56,7 +56,7 @@ class Lowered:
     words: str
 
     def __str__(self) -> str:
-        ours, holds = _told(self.field, self.ours), _told(self.field, self.holds)
+        ours, holds = _for_people(self.field, self.ours), _for_people(self.field, self.holds)
         return f"{self.field} is not given, and {holds} holds in place of our default of {ours}: {self.words}"
 
 
@@ -96,7 +96,7 @@ def inherited(stream: str, asked: Config, got: Config) -> str:
     kept = [key for key, value in UNDONE.items() if key in asked and differs(got, {key: value})]
     if not kept:
         return ""
-    told = ", ".join(f"{key} {_told(key, got.get(key))}" for key in kept)
+    told = ", ".join(f"{key} {_for_people(key, got.get(key))}" for key in kept)
     advice = f"take {' and '.join(kept)} out of the consumer_limits of stream {stream}"
     return f"NATS makes every consumer with {told}, {_HARM.get(kept[0], 'which deliveries would break with')}: {advice}"
 
@@ -125,7 +125,7 @@ def condition(found: Iterable[Lowered]) -> tuple[Condition, ...]:
     return (Condition("OurDefaultsHold", False, "ServerLimits", "; ".join(told), informative=True),)
 
 
-def _told(name: str, value: object) -> str:
+def _for_people(name: str, value: object) -> str:
     """A value of a configuration for people, who do not count in nanoseconds."""
     if isinstance(value, int) and name.lower().endswith(("window", "threshold")):
         return f"{value / 1e9:g}s"

@@ -228,7 +228,7 @@ def _seen(place: ChannelStream, consumers: Iterable[Mapping[str, Any]]) -> tuple
     """The patterns that the channel's consumers see of its stream already, those of the Go channel included."""
     infos = list(consumers)
     configs = [info["config"] for info in infos if owned(info["config"], place.owner) is not None]
-    configs += [each.config for each in peer.read(infos, place).values()]
+    configs += [each.config for each in peer.recognize(infos, place).values()]
     return tuple(one for config in configs for one in subject_pattern.filters(config))
 
 

@@ -40,7 +40,7 @@ class Peer:
     floor: int
 
 
-def read(infos: Iterable[Mapping[str, Any]], place: ChannelStream) -> dict[str, Peer]:
+def recognize(infos: Iterable[Mapping[str, Any]], place: ChannelStream) -> dict[str, Peer]:
     """The consumers of a channel's stream that the Go channel made, by durable name.
 
     Args:

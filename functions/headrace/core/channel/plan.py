@@ -140,7 +140,7 @@ def streams(wanted: WantedStreams, observed: Observed) -> tuple[Action, ...] | P
     return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, aside))
 
 
-def told(progress: StreamsDone) -> StreamsDone:
+def add_sealed(progress: StreamsDone) -> StreamsDone:
     """The progress with the problems that no action can mend: a sealed stream."""
     stream = progress.observed.stream
     if stream is None or not stream.get("sealed"):
@@ -225,7 +225,7 @@ def _own(wanted: WantedStreams, observed: Config | None, stands: Ownership) -> I
         yield CreateStream(wanted.config)
         return
     if observed.get("sealed"):
-        # A sealed stream can't be changed any more; `told` reports it.
+        # A sealed stream can't be changed any more; `add_sealed` reports it.
         return
     mark: dict[str, Any] = dict(wanted.config["metadata"])
     if stands is Ownership.PEERS:

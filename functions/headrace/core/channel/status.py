@@ -23,7 +23,7 @@ from headrace.core.channel.hook import Reference
 from headrace.core.channel.lease_places import Forward
 from headrace.core.channel.leaving import Leaver
 from headrace.core.channel.plan import Observed, Problem
-from headrace.core.conditions import Condition, ready, written
+from headrace.core.conditions import Condition, ready, stamp
 from headrace.core.delivery.subscriber import LARGEST, Destination, SubscriberState
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import obeyed
@@ -111,7 +111,7 @@ def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime)
     return {
         **_previous(parent),
         "observedGeneration": _generation(parent),
-        "conditions": written(conditions, parent, now),
+        "conditions": stamp(conditions, parent, now),
     }
 
 
@@ -121,7 +121,7 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
     subscribers = _subscribers(desired, result)
     body: dict[str, Any] = {
         "observedGeneration": _generation(parent),
-        "conditions": written((*conditions, ready(conditions)), parent, now),
+        "conditions": stamp((*conditions, ready(conditions)), parent, now),
         "stream": desired.wanted.place.stream,
         "subscribers": subscribers,
         "readySubscribers": f"{sum(one['ready'] == 'True' for one in subscribers)}/{len(subscribers)}",
@@ -143,7 +143,7 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
 def removal_refused_status(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
     """The status of a channel that can't go yet."""
     refused = Condition("Ready", False, "RemovalRefused", f"NATS refused to remove what is this channel's: {words}")
-    return {**_previous(parent), "conditions": written((refused,), parent, now)}
+    return {**_previous(parent), "conditions": stamp((refused,), parent, now)}
 
 
 def resync_after(result: Result, numbers: timedelta | None = None) -> float:

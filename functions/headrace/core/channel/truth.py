@@ -78,7 +78,7 @@ class Truth:
         return frozenset((one.channel, one.namespace, one.name) for one in self.subscriptions.values() if not one.going)
 
 
-def read(request: HookRequest) -> Truth:
+def of_request(request: HookRequest) -> Truth:
     """The Subscriptions of a hook request. Objects without the shape of one are left out.
 
     A list that is missing from the request is not complete, even when the request says so.

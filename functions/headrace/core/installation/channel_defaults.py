@@ -125,7 +125,7 @@ class Merged:
                 return source
         return None
 
-    def told(self, status: dict[str, Any], now: datetime) -> dict[str, Any]:
+    def add_condition(self, status: dict[str, Any], now: datetime) -> dict[str, Any]:
         """The status with the condition about the defaults that apply; without it where there are none at all."""
         condition = self._condition()
         if condition is None:
@@ -140,7 +140,7 @@ class Merged:
         return Condition(APPLIED, True, message=given) if given else None
 
 
-def read(data: Mapping[str, str], *, name: str = NAME) -> Defaults:
+def parse(data: Mapping[str, str], *, name: str = NAME) -> Defaults:
     """The defaults of a ConfigMap; none when it has no such key.
 
     Args:

@@ -78,7 +78,7 @@ class Tenants:
         return Condition("TenantsRead", False, "TenantsBroken", f"{self.problem}; {kept}", informative=True)
 
 
-def read(data: Mapping[str, str]) -> Tenants:
+def parse(data: Mapping[str, str]) -> Tenants:
     """The list of a ConfigMap; empty when it has no such key.
 
     Args:

@@ -78,13 +78,13 @@ def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAd
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     path = f"/{namespace}/{name}"
     # A status may have been damaged: only a possible address of this channel counts.
-    urls = [url for url in _told(parent.get("status")) if url.endswith(path)]
+    urls = [url for url in _urls(parent.get("status")) if url.endswith(path)]
     if base:
         urls.append(base.rstrip("/") + path)
     return OwnAddress(namespace, name, domain, tuple(urls))
 
 
-def _told(status: Any) -> Iterable[str]:
+def _urls(status: Any) -> Iterable[str]:
     if not isinstance(status, Mapping):
         return
     several = status.get("addresses")

@@ -224,13 +224,13 @@ def test_a_directory_is_its_manifest_files(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "c.yaml").write_text("no: [manifest")
 
-    assert [entry["name"] for entry in subscribers(file_channels.read([str(tmp_path)], BASE))] == ["billing"]
+    assert [entry["name"] for entry in subscribers(file_channels.load([str(tmp_path)], BASE))] == ["billing"]
 
 
 def test_the_minimal_example_is_right() -> None:
     example = Path(__file__).parents[4] / "examples" / "minimal"
 
-    found = file_channels.read([str(example)], BASE)
+    found = file_channels.load([str(example)], BASE)
 
     assert [entry["subscriberUri"] for entry in subscribers(found, "hello")] == ["http://127.0.0.1:9000"]
 

@@ -319,17 +319,17 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(InvalidSpec, match="pipe is neither a file nor a directory: write the manifests to a file"):
-        file_channels.read([str(tmp_path / "pipe")], BASE)
+        file_channels.load([str(tmp_path / "pipe")], BASE)
 
 
 def test_a_device_is_not_read_for_ever() -> None:
     with pytest.raises(InvalidSpec, match="/dev/zero is neither a file nor a directory"):
-        file_channels.read(["/dev/zero"], BASE)
+        file_channels.load(["/dev/zero"], BASE)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"nowhere\.yaml can't be read"):
-        file_channels.read([str(tmp_path / "nowhere.yaml")], BASE)
+        file_channels.load([str(tmp_path / "nowhere.yaml")], BASE)
 
 
 ITSELF = "ref: {kind: NatsJetStreamChannel, apiVersion: messaging.knative.dev/v1alpha1, name: orders}"
@@ -386,7 +386,7 @@ def test_a_file_in_another_encoding_is_told_what_it_is(tmp_path: Path, data: byt
     (tmp_path / "all.yaml").write_bytes(data)
 
     with pytest.raises(InvalidSpec) as caught:
-        file_channels.read([str(tmp_path / "all.yaml")], BASE)
+        file_channels.load([str(tmp_path / "all.yaml")], BASE)
 
     assert str(caught.value).startswith(f"{tmp_path / 'all.yaml'} {told}")
 
@@ -395,4 +395,4 @@ def test_what_macos_keeps_beside_a_file_is_passed_over_in_a_directory(tmp_path: 
     (tmp_path / "._orders.yaml").write_bytes(APPLE_DOUBLE)
     (tmp_path / "orders.yaml").write_bytes(b"\xef\xbb\xbf" + CHANNEL.encode())
 
-    assert file_channels.read([str(tmp_path)], BASE).channels.keys() == {("default", "orders")}
+    assert file_channels.load([str(tmp_path)], BASE).channels.keys() == {("default", "orders")}

@@ -30,7 +30,7 @@ def info(name: str = THEIRS, *, state: dict[str, Any] | None = None, **config: A
     ],
 )
 def test_consumers_of_the_go_channel(found: dict[str, Any], push: bool, busy: bool, floor: int) -> None:
-    (known,) = peer.read([found], PLACE).values()
+    (known,) = peer.recognize([found], PLACE).values()
 
     assert (known.durable, known.push, known.busy, known.floor) == (THEIRS, push, busy, floor)
     assert known.config["name"] == THEIRS
@@ -47,7 +47,7 @@ def test_consumers_of_the_go_channel(found: dict[str, Any], push: bool, busy: bo
     ],
 )
 def test_consumers_that_are_not_the_go_channels(found: dict[str, Any]) -> None:
-    assert peer.read([found], PLACE) == {}
+    assert peer.recognize([found], PLACE) == {}
 
 
 FORGET = PurgeSubjects("aside", "stage")

@@ -272,7 +272,7 @@ def test_subscriptions_are_read_wherever_they_are() -> None:
         complete=frozenset([truth.KIND]),
     )
 
-    assert truth.read(request) == Truth(
+    assert truth.of_request(request) == Truth(
         {
             "aaaa-1": Subscription("aaaa-1", "shop", "billing", 4, {"a": "b"}, channel=("shop", "orders")),
             "b": Subscription("b", "ops", "mail", going=True),
@@ -292,7 +292,7 @@ def test_subscriptions_are_read_wherever_they_are() -> None:
 def test_only_a_list_can_be_complete(observed: dict[str, Any], proved: bool) -> None:
     request = HookRequest(channel(), related=observed, complete=frozenset([truth.KIND]))
 
-    assert truth.read(request).misses("aaaa-1") is proved
+    assert truth.of_request(request).misses("aaaa-1") is proved
 
 
 @pytest.mark.parametrize(

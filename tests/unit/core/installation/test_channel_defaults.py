@@ -23,7 +23,7 @@ NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def defaults(**document: Any) -> Defaults:
-    return channel_defaults.read({KEY: yaml.safe_dump(document)})
+    return channel_defaults.parse({KEY: yaml.safe_dump(document)})
 
 
 def cluster(**spec: Any) -> Defaults:
@@ -41,14 +41,14 @@ namespaceDefaults:
 
 
 def test_the_proposals_example_names_the_config_map_of_a_namespace():
-    found = channel_defaults.read({KEY: PROPOSED})
+    found = channel_defaults.parse({KEY: PROPOSED})
     assert found.config_name("my-namespace") == "custom-jetstream-config"
     assert found.config_name("another") == "config-jetstream"
     assert found.remarks == ()
 
 
 def test_without_the_key_there_are_no_defaults():
-    assert channel_defaults.read({}) == Defaults()
+    assert channel_defaults.parse({}) == Defaults()
 
 
 def test_the_manifest_wins_over_the_namespace_and_that_over_the_cluster_field_by_field():
@@ -129,7 +129,7 @@ def test_the_status_says_which_defaults_apply():
         clusterDefault={"spec": {"delivery": {"retry": 1}, "stream": {"config": {"maxAge": "1h"}}}},
         namespaceDefaults={"shop": {"spec": {"delivery": {"retry": 2}}}},
     )
-    status = merged(channel(), known).told({"conditions": [{"type": "Ready", "status": "True"}]}, NOON)
+    status = merged(channel(), known).add_condition({"conditions": [{"type": "Ready", "status": "True"}]}, NOON)
     assert status["conditions"][0] == {
         "type": "DefaultsApplied",
         "status": "True",
@@ -141,14 +141,14 @@ def test_the_status_says_which_defaults_apply():
 
 def test_a_channel_that_says_all_for_itself_has_no_such_condition():
     known = cluster(delivery={"retry": 1})
-    assert merged(channel(delivery={"retry": 3}), known).told({"conditions": []}, NOON) == {"conditions": []}
+    assert merged(channel(delivery={"retry": 3}), known).add_condition({"conditions": []}, NOON) == {"conditions": []}
 
 
 def test_a_broken_edit_keeps_the_last_good_defaults_and_says_so():
     known = channel_defaults.kept(cluster(delivery={"retry": 1}), "ConfigMap x: nonsense")
     found = merged(channel(), known)
     assert found.parent["spec"]["delivery"] == {"retry": 1}
-    status = found.told({"conditions": []}, NOON)
+    status = found.add_condition({"conditions": []}, NOON)
     (told,) = status["conditions"]
     assert (told["status"], told["severity"], told["reason"]) == ("False", "Info", "DefaultsBroken")
     assert told["message"] == "ConfigMap x: nonsense; the last good ones apply: clusterDefault: delivery.retry"

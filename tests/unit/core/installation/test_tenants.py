@@ -20,7 +20,7 @@ LIST = """
 
 
 def read(text: str) -> Tenants:
-    return tenants.read({"tenants": text})
+    return tenants.parse({"tenants": text})
 
 
 def test_all_entries_that_match_a_namespace_hold_for_it_together():
@@ -41,7 +41,7 @@ def test_who_may_read_answers_is_said_by_any_of_the_entries():
 
 @pytest.mark.parametrize("data", [{}, {"tenants": ""}, {"tenants": "# - {namespaces: [shop]}"}])
 def test_without_a_list_nobody_has_an_entry(data: dict[str, str]):
-    assert tenants.read(data) == Tenants()
+    assert tenants.parse(data) == Tenants()
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_a_slip_in_a_bound_is_told_by_its_place(functions: str, says: str):
 def test_the_list_in_the_document_can_be_read():
     document = (Path(__file__).parents[4] / "docs" / "install.md").read_text(encoding="utf-8")
     block = next(one for one in document.split("```yaml\n")[1:] if "tenants: |" in one).split("```")[0]
-    known = tenants.read(yaml.safe_load(block)["data"])
+    known = tenants.parse(yaml.safe_load(block)["data"])
     assert [one.streams for one in known.of("payroll")] == [("KV_payroll",)]
     assert [one.subjects for one in known.of("team-a")] == [("legacy.orders", "audit.>")]

@@ -55,7 +55,7 @@ def reading(api: Answers, rows: Mapping[str, Mapping[str, Any]] | None = None) -
 
 async def told(api: Answers, rows: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[Any, float]]:
     found = reading(api, rows)
-    await found.read()
+    await found.refresh()
     return {family.name: values for family, values in found.latest().items()}
 
 
@@ -86,7 +86,7 @@ async def test_a_stream_that_others_have_made_is_named_as_it_can_be() -> None:
     found = Storage(
         Answers(STREAM_INFO_KN_SHOP__ORDERS=named, STREAM_INFO_X=named), lambda: ["KN_SHOP__ORDERS", "X"], dict
     )
-    await found.read()
+    await found.refresh()
     assert found.latest()[families.STREAM_MESSAGES] == {SHOP: 3, ("", "X"): 3}
 
 
@@ -115,10 +115,10 @@ async def test_while_nats_is_away_the_time_of_the_last_whole_reading_stays() -> 
     api = Answers(STREAM_INFO_S=stream())
     now = NOON
     found = Storage(api, lambda: ["S"] * 50, dict, wall=lambda: now)
-    await found.read()
+    await found.refresh()
     api.answers, api.asked = {"STREAM_INFO_S": Unavailable("away")}, []
     now += 100
-    await found.read()
+    await found.refresh()
     assert found.latest() == {families.STORAGE_READ: {(): NOON}}
     # Not fifty time-outs, one after the other.
     assert len(api.asked) <= storage.AT_ONCE

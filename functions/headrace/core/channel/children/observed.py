@@ -53,11 +53,11 @@ def _legible(one: Any) -> dict[str, Any] | None:
     if any(owner.get("controller") and owner.get("kind") != KIND for owner in _listed(metadata.get("ownerReferences"))):
         return None
     texts = {key: _texts(metadata.get(key)) for key in ("labels", "annotations") if key in metadata}
-    told = {"conditions": _listed(_within(one, "status", "conditions")), **_told(_within(one, "status"))}
+    told = {"conditions": _listed(_within(one, "status", "conditions")), **_status_members(_within(one, "status"))}
     return {**one, "metadata": {**metadata, **texts}, **({"status": told} if "status" in one else {})}
 
 
-def _told(status: Any) -> dict[str, Any]:
+def _status_members(status: Any) -> dict[str, Any]:
     """The members of a status that we read, beside its conditions."""
     known = status if isinstance(status, Mapping) else {}
     revisions = {key: known[key] for key in _REVISIONS if isinstance(known.get(key), str)}

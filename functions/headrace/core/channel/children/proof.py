@@ -67,7 +67,7 @@ def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | No
     """
     if live is not None and _same(wanted, live):
         # Another number would be another revision, for nothing.
-        before = _written(live, INITIAL_SCALE)
+        before = _annotation_of(live, INITIAL_SCALE)
         return begun(wanted, live, "0" if before == "0" and zero is not False else "1")
     if live is not None and proven is False and _has_containers(live):
         return _as_before(wanted, live)
@@ -112,7 +112,7 @@ def _retry_of(wanted: Object, live: Mapping[str, Any] | None) -> str:
     given_up = any(_GIVEN_UP in str(each.get("message") or "") for each in told)
     if given_up and newest != status.get("latestReadyRevisionName"):
         return newest
-    return _written(live, RETRY_ANNOTATION)
+    return _annotation_of(live, RETRY_ANNOTATION)
 
 
 def _same(wanted: Object, live: Mapping[str, Any]) -> bool:
@@ -137,7 +137,7 @@ def _annotated(wanted: Object, annotations: Mapping[str, str]) -> Object:
     return {**wanted, "spec": {**wanted["spec"], "template": template}}
 
 
-def _written(live: Mapping[str, Any], annotation: str) -> str:
+def _annotation_of(live: Mapping[str, Any], annotation: str) -> str:
     """An annotation of the template; a value of another type counts as none."""
     found: Any = live
     for step in ("spec", "template", "metadata", "annotations", annotation):

@@ -44,17 +44,17 @@ def condition(parts: Iterable[FunctionPart]) -> Condition:
     lacking = [one for one in known if one.needed and not one.state.serves]
     for standing, reason in ((FunctionState.FAILED, "FunctionFailed"), (FunctionState.NO_ROOM, "NoRoom")):
         if found := [one for one in lacking if one.state.standing is standing]:
-            return Condition(CONDITION, False, reason, _told(found), unknown=standing is FunctionState.NO_ROOM)
+            return Condition(CONDITION, False, reason, _describe(found), unknown=standing is FunctionState.NO_ROOM)
     if lacking:
         return Condition(CONDITION, False, "FunctionsStarting", _named(lacking), unknown=True)
     broken = [one for one in known if one.state.standing is FunctionState.FAILED]
     if found := [one for one in broken if not one.state.serves]:
-        return Condition(CONDITION, False, "FunctionFailed", _told(found), informative=True)
+        return Condition(CONDITION, False, "FunctionFailed", _describe(found), informative=True)
     if broken:
-        message = f"what ran before goes on: {_told(broken)}"
+        message = f"what ran before goes on: {_describe(broken)}"
         return Condition(CONDITION, False, "UpdateFailed", message, informative=True)
     if found := [one for one in known if one.state.standing is FunctionState.NO_ROOM]:
-        return Condition(CONDITION, False, "NoRoom", _told(found), informative=True)
+        return Condition(CONDITION, False, "NoRoom", _describe(found), informative=True)
     if found := [one for one in known if one.state.standing is FunctionState.STARTS]:
         return Condition(CONDITION, False, "FunctionsStarting", _named(found), informative=True)
     return Condition(CONDITION, True)
@@ -77,7 +77,7 @@ def of_subscriber(name: str, state: State) -> SubscriberReadiness:
     return SubscriberReadiness("Unknown", f"{name}, which delivers, is not ready yet")
 
 
-def _told(parts: Sequence[FunctionPart]) -> str:
+def _describe(parts: Sequence[FunctionPart]) -> str:
     return "; ".join(f"{one.name}: {one.state.words}" for one in parts[:_SHOWN])
 
 

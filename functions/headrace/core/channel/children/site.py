@@ -75,21 +75,21 @@ class Site:
             stem = (served.subscriber.name if served else "") or metadata.name
             name = child_names.own(target, identity, stem, plain=plain)
         labels = {SCOPE_LABEL: str(self.scope)} if shared else {}
-        return self._made(target, name, served, plain=plain, shared=shared, labels=labels)
+        return self._build(target, name, served, plain=plain, shared=shared, labels=labels)
 
     def overflow(self, *, plain: bool) -> Function:
         """The `forward` of all subscribers of the channel's namespace for whose own there is no room (ADR 051)."""
         namespace = self._channel.metadata.namespace
         name = child_names.own("forward", (namespace,), namespace, plain=plain)
         labels = {SCOPE_LABEL: str(self.scope), TENANT_LABEL: namespace}
-        return self._made("forward", name, plain=plain, shared=True, labels=labels)
+        return self._build("forward", name, plain=plain, shared=True, labels=labels)
 
     def give_up_own(self, why: str) -> None:
         """There is no room for a `receive` of the channel's own, and so none for its wishes."""
         self._template, self._own = {}, False
         self.refused = (*self.refused, f"{shared_place.PATH} is not obeyed: {why}")
 
-    def _made(
+    def _build(
         self,
         target: str,
         name: str,

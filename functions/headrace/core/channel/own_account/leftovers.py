@@ -19,7 +19,7 @@ IN_CLUSTER, ELSEWHERE = "StreamLeftInCluster", "StreamLeftBehind"
 Raw = Mapping[str, Any]
 
 
-def written(status: Raw, connection: str, created: str) -> dict[str, Any]:
+def to_status(status: Raw, connection: str, created: str) -> dict[str, Any]:
     """The members of the status about the connection.
 
     Args:

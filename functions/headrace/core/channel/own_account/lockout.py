@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.channel.hook import HookResponse, KubeEvent
-from headrace.core.conditions import Condition, added, written
+from headrace.core.conditions import Condition, added, stamp
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.plural import counted
 
@@ -45,7 +45,7 @@ def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = R
     conditions = (Condition(CONDITION, False, reason, words), Condition("Ready", False, reason, words))
     return {
         **(before if isinstance(before, dict) else {}),
-        "conditions": written(conditions, parent, now),
+        "conditions": stamp(conditions, parent, now),
     }
 
 

@@ -96,4 +96,4 @@ def test_what_was_left_elsewhere_is_told_for_as_long_as_the_status_knows_of_it()
 )
 def test_what_the_status_remembers_of_the_connection(connection: str, created: str, written: dict[str, str]) -> None:
     status = {"connection": "x", "streamCreated": OLD, "stream": "S"}
-    assert leftovers.written(status, connection, created) == written
+    assert leftovers.to_status(status, connection, created) == written
