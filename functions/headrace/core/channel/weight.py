@@ -13,6 +13,7 @@ from headrace.core.channel.consumer import Row
 from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest.manifest import Spec
+from headrace.core.plural import counted
 
 # A list of streams has 256 in one message.
 MOST_OF_STREAM = 32 * 1024
@@ -37,6 +38,8 @@ def check(spec: Spec, wanted: WantedStreams, rows: Iterable[Row]) -> None:
     weights = [shared + len(row.subscriber.to_json()) for row in rows if row.subscriber is not None]
     if sum(weights) > MOST_OF_CONSUMERS:
         field = "spec.consumerConfigTemplate"
-        problem = f"and spec.delivery have {sum(weights)} bytes in the {len(weights)} consumers of this channel"
+        problem = (
+            f"and spec.delivery have {sum(weights)} bytes in the {counted(len(weights), 'consumer')} of this channel"
+        )
         advice = f"{MOST_OF_CONSUMERS} are the most: shorten metadata, filterSubjects or CACerts"
         raise InvalidSpec(f"{field} {problem}, and {advice}", field=field)
