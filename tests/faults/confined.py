@@ -45,7 +45,7 @@ class Confined(Function):
         return psutil.Process(self.pid).memory_info().rss / MIB if self.alive() else 0.0
 
     def peak(self) -> float:
-        return peak_rss(self.pid) / MIB if self.alive() else float("nan")
+        return peak_rss(self.pid) / MIB if self.alive() else 0.0
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
