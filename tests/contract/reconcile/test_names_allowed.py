@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.installation import channel_defaults
+from headrace.core.installation import channel_defaults, tenants
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.reconcile import Around
@@ -125,6 +125,17 @@ async def test_what_a_new_channel_may_not_name_has_no_effect(
     assert not any(plain.get(key) for key in ("republish", "subject_transform", "mirror"))
     assert VICTIM not in json.dumps(plain)
     assert answer["resyncAfterSeconds"] == 30.1
+
+
+async def test_of_many_names_three_are_told_and_the_line_opens_them_all(strict: Hook) -> None:
+    subjects = [f"legacy.orders.{index}" for index in range(5)]
+
+    answer = await strict.sync(evil(additionalSubjects=subjects))
+
+    message = condition(answer, "NamesAllowed")["message"]
+    assert "; and 2 more names. Namespace evil may not use them, so they have no effect: take them out, or" in message
+    (tenant,) = tenants.parse({tenants.KEY: message.partition("in knative-eventing: ")[2]}).entries
+    assert (tenant.namespaces, list(tenant.subjects)) == (("evil",), subjects)
 
 
 @pytest.mark.parametrize("wanted", WITHOUT_STREAM.values(), ids=WITHOUT_STREAM)

@@ -94,12 +94,14 @@ class Naming:
         where = f"the key {tenants.KEY} of ConfigMap {DEFAULTS_NAME} in {system}"
         names = "; ".join(f"{one.field} is {quoted(one.value)}: {one.why}" for one in told[:_MOST])
         more = f"; and {counted(len(told) - _MOST, 'more name')}" if len(told) > _MOST else ""
+        it, it_has, it_is = ("it", "it has", "It is") if len(told) == 1 else ("them", "they have", "They are")
         if self.refused:
             advice = f", or an administrator adds to {where}: {line}" if line else ""
-            message = f"{names}{more}. Namespace {namespace} may not use it, so it has no effect: take it out{advice}"
+            rule = f"Namespace {namespace} may not use {it}, so {it_has} no effect: take {it} out"
+            message = f"{names}{more}. {rule}{advice}"
             return Condition(TYPE, False, REFUSED, bounded(message))
         advice = f" To allow it, an administrator adds to {where}: {line}" if line else ""
-        message = f"{names}{more}. It is kept, since the channel has had it before.{advice}"
+        message = f"{names}{more}. {it_is} kept, since the channel has had {it} before.{advice}"
         return Condition(TYPE, False, "NameKept", bounded(message), informative=True)
 
 
