@@ -28,6 +28,8 @@ MOST_CONNECTIONS = 10_000
 SHARE = 128
 # Whoever has come or gone idle just now is about to say something.
 MOMENT = 1.0
+# So few who hold bytes, and have just begun, are large events that are sent at once, and no flood.
+FEW = 8
 # After those who hold bytes were looked through, this many times as long belongs to others.
 REST = 19
 
@@ -123,6 +125,8 @@ class Crowd:
         # Of this thread: on a busy machine others' time would count, and nobody would go for long.
         began = thread_time()
         held = [(since, member) for member in self._members if (since := member.holds_since()) is not None]
+        if len(held) <= FEW:
+            held = [one for one in held if loop.time() - one[0] >= MOMENT]
         leaving = heapq.nsmallest((len(held) + 1) // 2, held, key=lambda one: one[0])
         loop.call_later(REST * (thread_time() - began), self._lightened)
         self._let_leave(leaving)

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from headrace.server.crowd import Crowd, Ending
+from headrace.server.crowd import FEW, Crowd, Ending
 
 NOW = 1000.0
 
@@ -80,7 +80,8 @@ def test_room_is_made_by_whoever_has_least_to_lose(there: tuple[Someone, ...], g
 
 
 async def test_where_no_more_bytes_may_wait_the_older_half_of_those_who_hold_some_goes() -> None:
-    old, older, new = (Someone(late=since) for since in (NOW - 2, NOW - 3, NOW - 1))
+    now = asyncio.get_running_loop().time()
+    old, older, new = (Someone(late=since) for since in (now - 2, now - 3, now - 1.5))
     others = [SERVED, Someone(idle=NOW - 50), Someone(spared=NOW - 50)]
     crowd = Crowd(most=10, most_waiting=100)
     for one in (old, older, new, *others):
@@ -90,6 +91,18 @@ async def test_where_no_more_bytes_may_wait_the_older_half_of_those_who_hold_som
     assert not older.gone, "not while somebody counts"
     await asyncio.sleep(0)
     assert [one for one in (old, older, new, *others) if one.gone] == [old, older]
+
+
+@pytest.mark.parametrize(("count", "going"), [(FEW, 0), (FEW + 1, (FEW + 2) // 2)])
+async def test_large_events_that_are_sent_at_once_are_no_flood_unless_they_are_many(count: int, going: int) -> None:
+    there = [Someone(late=asyncio.get_running_loop().time()) for _ in range(count)]
+    crowd = Crowd(most=2 * count, most_waiting=100)
+    for one in there:
+        assert crowd.enter(one, CLOCK)
+    assert crowd.hold(90, 0)
+    assert not crowd.hold(20, 0)
+    await asyncio.sleep(0)
+    assert sum(bool(one.gone) for one in there) == going
 
 
 def test_where_all_wait_for_us_nobody_goes_and_nobody_comes() -> None:
