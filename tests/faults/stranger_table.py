@@ -13,6 +13,7 @@ from tests.faults.stranger import ATTACKS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 _PART = re.compile(r"<!-- strangers: .*?<!-- /strangers -->\n", re.DOTALL)
+FUNCTIONS = ("receive", "forward", "reconcile")
 # Where the part stands before it is first written.
 _BEHIND = "## Seeds that failed first"
 
@@ -23,10 +24,10 @@ Each function is a real process in a memory cgroup of 256 MiB ({python}, Linux {
 Before any token is looked at, 20 connections attack it, or as many as the row says; those that are closed come again.
 Beside them one honest client sends 100 requests a second on one connection: events to `receive`, readiness probes,
 which ask NATS, to the others. The attackers are one process at nice 10; all share two cores, with other work, which
-only ever adds to times: so they are the best of some rounds. Cells are resident MiB at the start, at most and at the
-end, and the honest client's p99 in ms without the attack and beside it. *before* is the code that parsed ahead
-(ADR 053), in one round. Of the honest client's events {lost} that were answered with 202 are missing in the stream;
-{failed} of its requests had no good answer.
+only ever adds to times: so those stand here of the round, among several, that had the least of it. Cells are resident
+MiB at the start, at most and at the end, and the honest client's p99 in ms without the attack and beside it. *before*
+is the code that parsed ahead (ADR 053), in one round. Of the honest client's events {lost} that were answered with 202
+are missing in the stream; {failed} of its requests had no good answer.
 
 | attack | function | MiB before | MiB now | p99 before | p99 now |
 | --- | --- | --- | --- | --- | --- |
@@ -55,8 +56,9 @@ def kept(page: str) -> str:
 
 
 def write(rows: Sequence[Row], before: Sequence[Row]) -> Path:
-    """Replace the part, and nothing else of the page."""
-    then = {(row.attack, row.function): row for row in before}
+    """Replace the part, and nothing else of the page. Cells of before that nobody gives stay as the page has them."""
+    page = PAGE.read_text(encoding="utf-8")
+    then = _cells_of_before(page) | {(row.attack, row.function): (_memory(row), _times(row)) for row in before}
     head = HEAD.format(
         lost=sum(row.lost for row in rows),
         failed=sum(row.failed for row in rows),
@@ -66,19 +68,33 @@ def write(rows: Sequence[Row], before: Sequence[Row]) -> Path:
     )
     lines = [_line(row, then.get((row.attack, row.function))) for row in rows]
     part = f"{head}{''.join(lines)}<!-- /strangers -->\n"
-    page = PAGE.read_text(encoding="utf-8")
     page = page.replace(old, part) if (old := kept(page)) else page.replace(_BEHIND, f"{part}\n{_BEHIND}")
     PAGE.write_text(page, encoding="utf-8")
     return PAGE
 
 
-def _line(now: Row, before: Row | None) -> str:
+def _cells_of_before(page: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """What the page says of the code before: memory and times, by attack and function."""
+    names = {one.words: name for name, one in ATTACKS.items()}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    attack = ""
+    for line in kept(page).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 6 and (function := cells[1].strip("`")) in FUNCTIONS:
+            # The attack's words stand in the first of its rows only.
+            attack = names.get(cells[0], attack)
+            found[attack, function] = cells[2], cells[4]
+    return found
+
+
+def _line(now: Row, before: tuple[str, str] | None) -> str:
+    memory, times = before or ("", "")
     cells = [
         ATTACKS[now.attack].words if now.function == "receive" else "",
         f"`{now.function}`",
-        "" if before is None else _memory(before),
+        memory,
         _memory(now),
-        "" if before is None else _times(before),
+        times,
         _times(now),
     ]
     return f"| {' | '.join(cells)} |\n"

@@ -26,10 +26,10 @@ from tests.faults import stranger_table
 from tests.faults.confined import Confined
 from tests.faults.producer import EVENT
 from tests.faults.stranger import ATTACKS
+from tests.faults.stranger_table import FUNCTIONS
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import Nats
 
-FUNCTIONS = ("receive", "forward", "reconcile")
 MOST_BYTES = 256 * 2**20
 RATE = 100
 PATIENCE = 10.0
@@ -156,12 +156,13 @@ async def _attack(outcome: Outcome, confined: Confined, url: str, seconds: float
 
 
 def best(rounds: Sequence[Outcome]) -> Outcome:
-    """One row of several rounds."""
+    """One row of several rounds: the times of one round, the least disturbed, and the worst of all else."""
+    quiet = min(rounds, key=lambda row: row.beside)
     return replace(
         max(rounds, key=lambda row: row.peak),
         killed=any(row.killed for row in rounds),
-        alone=min(row.alone for row in rounds),
-        beside=min(row.beside for row in rounds),
+        alone=quiet.alone,
+        beside=quiet.beside,
         failed=sum(row.failed for row in rounds),
         lost=sum(row.lost for row in rounds),
     )
