@@ -24,10 +24,10 @@ Each function is a real process in a memory cgroup of 256 MiB ({python}, Linux {
 Before any token is looked at, 20 connections attack it, or as many as the row says; those that are closed come again.
 Beside them one honest client sends 100 requests a second on one connection: events to `receive`, readiness probes,
 which ask NATS, to the others. The attackers are one process at nice 10; all share two cores, with other work, which
-only ever adds to times: so those stand here of the round, among several, that had the least of it. Cells are resident
-MiB at the start, at most and at the end, and the honest client's p99 in ms without the attack and beside it. *before*
-is the code that parsed ahead (ADR 053), in one round. Of the honest client's events {lost} that were answered with 202
-are missing in the stream; {failed} of its requests had no good answer.
+only ever adds to times: so the times are those of the round with the least of it. Cells are resident MiB at the
+start, at most and at the end, and the honest client's p99 in ms without the attack and beside it. *before* is the code
+that parsed ahead (ADR 053), in one round. Of the honest client's events {lost} that were answered with 202 are missing
+in the stream; {failed} of its requests had no good answer.
 
 | attack | function | MiB before | MiB now | p99 before | p99 now |
 | --- | --- | --- | --- | --- | --- |
