@@ -47,6 +47,9 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "stage records are put in": {
         "republish": {"source": OWN_SUBJECT, "destination": "victim.x._knative_aside.stage.a.1"}
     },
+    "stage records of its own are forged": {
+        "republish": {"source": OWN_SUBJECT, "destination": "evil.a._knative_aside.stage.a.1"}
+    },
     "acks are sent": {
         "republish": {"source": OWN_SUBJECT, "destination": f"$JS.ACK.{VICTIM}.{VICTIMS_CONSUMER}.1.1.1.1.0"}
     },

@@ -50,17 +50,19 @@ class Reach:
             pattern: what matches every subject that they can mean.
         """
         listed = [one for entry in self.entries for one in entry.subjects]
-        if pattern.startswith(self.place.channel.subject.removesuffix("_knative")):
+        own = self.place.channel.subject.removesuffix("_knative")
+        # What is aside is ours alone: with it an author could forge records of deliveries.
+        if pattern.startswith(own) and not overlap(pattern, f"{own}_knative_aside.>"):
             return ""
         if pattern.startswith(EVERYBODYS):
             return "it means subjects of the server, and of all namespaces"
         if value in listed:
             return ""
         taken = _taken(pattern)
-        own = f"{self.place.owner.namespace}.>"
-        if not taken and any(covers(one, pattern) for one in (own, *listed)):
+        below = f"{self.place.owner.namespace}.>"
+        if not taken and any(covers(one, pattern) for one in (below, *listed)):
             return ""
-        return taken or f"only subjects below {quoted(own)} are its own"
+        return taken or f"only subjects below {quoted(below)} are its own"
 
     def of_stream(self, name: str) -> str:
         """Why the channel may not name a stream; empty if it may."""
