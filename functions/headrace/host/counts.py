@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from headrace.core import metric_families as families
 from headrace.core.metrics import Snapshot
 from headrace.io import web
-from headrace.io.process import usage
+from headrace.io.process import clock, usage
 from headrace.server.crowd import Crowd
 
 
@@ -53,7 +51,7 @@ class Counts:
             families.HELD_BYTES.name: {function: self._crowd.waiting.size},
             families.CPU_SECONDS.name: {(): round(usage.cpu_seconds(), 3)},
             families.MEMORY_BYTES.name: {} if memory is None else {(): memory},
-            families.START_TIME.name: {(): round(time.time() - usage.age(), 3)},
+            families.START_TIME.name: {(): round(clock.wall() - usage.age(), 3)},
         }
 
 

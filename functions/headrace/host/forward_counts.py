@@ -6,7 +6,6 @@ A POST costs a third of a microsecond here. Outcomes cost nothing: a snapshot re
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.stage_record import Stage
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
+from headrace.io.process import clock
 
 SYSTEM = "knative"
 """The value of Knative's dispatchers under `messaging_system`."""
@@ -70,7 +70,7 @@ class ForwardCounts:
     def lease(self, subscriber: Subscriber, tally: Tally) -> Iterator[None]:
         """Count a lease; for the time of the block a snapshot reads its tally."""
         opened = (_labels(subscriber), tally)
-        began = time.monotonic()
+        began = clock.monotonic()
         self._open.append(opened)
         try:
             yield
@@ -78,7 +78,7 @@ class ForwardCounts:
             # By identity: two leases may have equal tallies.
             self._open = [each for each in self._open if each is not opened]
             self._ended.setdefault(opened[0], Counter()).update(tally.counts)
-            self._leases.took(time.monotonic() - began)
+            self._leases.took(clock.monotonic() - began)
 
     def snapshot(self, *, in_flight: int, in_flight_bytes: int) -> Snapshot:
         dispatched: dict[Labels, Value] = {}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -40,7 +38,7 @@ from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.keepalive import KeepAlive
 from headrace.io.jetstream.scan import scan
 from headrace.io.nats.client import Client
-from headrace.io.process import environment, log
+from headrace.io.process import clock, environment, log
 from headrace.io.tracing import Tracing
 
 LONGEST_BODY = 64 * 1024
@@ -158,7 +156,7 @@ class Leasing:
         last = await self._last_look(asked, len(tally.due))
         pending = int(last.get("num_pending", 0)) if last else 0
         ack_pending = int(last.get("num_ack_pending", 0)) if last else 0
-        answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
+        answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=clock.wall())
         return json_response(200, answer.to_json())
 
     async def pull(
@@ -236,7 +234,7 @@ class Leasing:
         events, sink = tally.counts[Outcome.DEAD_LETTERED], subscriber.dead_letter
         if not events:
             return
-        now, to = datetime.now(UTC), sink.uri if sink is not None else ""
+        now, to = clock.now(), sink.uri if sink is not None else ""
         subject = subscriber.names.sunk_subject(asked.consumer)
         try:
             await self._jetstream.change(
@@ -304,8 +302,8 @@ class Leasing:
             hold=self._keep_alive.hold,
             release=self._keep_alive.release,
             in_hand=self._keep_alive.holds_twin,
-            monotonic=time.monotonic,
-            now=lambda: datetime.now(UTC),
+            monotonic=clock.monotonic,
+            now=clock.now,
             report=self._log.reporter(subscriber),
             survey=survey,
             short_way=self._short_way(subscriber),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from headrace.forward import closing_headers
 from headrace.host.forward_counts import ForwardCounts
 from headrace.io.http import HttpClient
 from headrace.io.http.posting import Sender
+from headrace.io.process import clock
 from headrace.io.tracing import PARENT, SpanKind, Tracing
 
 Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
@@ -42,9 +42,9 @@ class Posting:
         async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
             stage = _stage(to, subscriber)
             reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
-            began = time.monotonic()
+            began = clock.monotonic()
             answer = await self._sink.post(to, headers, body, timeout, self._limit, reply=reply)
-            self._counts.posts(subscriber, stage).took(answer.status, time.monotonic() - began)
+            self._counts.posts(subscriber, stage).took(answer.status, clock.monotonic() - began)
             return answer
 
         return post if self._tracing is None else _traced(post, subscriber, self._tracing)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from time import monotonic
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
@@ -23,7 +22,7 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
-from headrace.io.process import environment, log
+from headrace.io.process import clock, environment, log
 from headrace.io.tracing import SpanKind, Tracing
 from headrace.receive.pace import RefusalPace
 from headrace.receive.route import ALLOW, Router
@@ -58,7 +57,7 @@ class Receiving:
         self._waiting = Waiting(settings.max_waiting_bytes)
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
-        self._pace = RefusalPace(monotonic)
+        self._pace = RefusalPace(clock.monotonic)
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
             router=Router(settings),
@@ -66,7 +65,7 @@ class Receiving:
             publish_now=self._jetstream.publish_now,
             publish_seconds=settings.publish_timeout.total_seconds(),
             stored=self._counts.stored,
-            monotonic=monotonic,
+            monotonic=clock.monotonic,
             wake=WakeHints(self._jetstream.hint, settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
             refuse=self._refuse_on_short_way,
@@ -146,7 +145,7 @@ class Receiving:
             let_go()
 
     async def _publish(self, message: Encoded, seconds: float) -> PubAck:
-        began = monotonic()
+        began = clock.monotonic()
         if self._tracing is None or not self._tracing.around:
             ack = await self._jetstream.publish(message, seconds)
         else:
@@ -155,7 +154,7 @@ class Receiving:
                 moved = Encoded(message.subject, span.moved(message.block), message.data)
                 ack = await self._jetstream.publish(moved, seconds)
                 span.tell({"headrace.stream": ack.stream, "headrace.sequence": ack.sequence})
-        self._counts.stored(message.subject, ack, monotonic() - began)
+        self._counts.stored(message.subject, ack, clock.monotonic() - began)
         self._counts.long_way += 1
         return ack
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +30,7 @@ from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
-from headrace.io.process import environment, log
+from headrace.io.process import clock, environment, log
 from headrace.io.process.calculation import calculate
 from headrace.io.process.mount import LastGood, texts
 from headrace.io.process.secret_names import SecretNamesReader
@@ -64,7 +62,7 @@ class Reconciling:
             settings = settings.model_copy(update={"functions_nats_url": nats.url})
         digest = hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16]
         return partial(
-            cls, settings, web.Token.configured(), SecretNamesReader(nats), Installation(digest, round(time.time(), 3))
+            cls, settings, web.Token.configured(), SecretNamesReader(nats), Installation(digest, round(clock.wall(), 3))
         )
 
     def __init__(
@@ -89,12 +87,12 @@ class Reconciling:
         self._tenants = LastGood(_reader(mounted, tenants.KEY, tenants.parse))
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
-        watched, began = Watched(send), time.monotonic()
+        watched, began = Watched(send), clock.monotonic()
         await web.answer(self._reconcile(request, receive), watched)
         verb = request.path.strip("/")
         if verb in VERBS:
             timings = self._timings.setdefault((verb, str(watched.status)), Timings(LONG_BOUNDS))
-            timings.took(time.monotonic() - began)
+            timings.took(clock.monotonic() - began)
 
     def drain(self) -> None:
         """Nothing to do: every hook is idempotent and is called again."""
@@ -133,7 +131,7 @@ class Reconciling:
             installation=self._installation,
             calculate=calculate,
         )
-        now = datetime.now(UTC)
+        now = clock.now()
         answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
         return await calculate(len(body) // 1024, json_response, 200, answer)
 

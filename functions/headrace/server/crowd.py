@@ -16,10 +16,10 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from time import thread_time
 from typing import Protocol
 
 from headrace.core.waiting import Waiting
+from headrace.io.process import clock
 
 # Requests of all functions but `receive`, whose own bound counts events: a pod's limit has room for it beside the rest.
 MOST_WAITING = 32 * 1024 * 1024
@@ -123,12 +123,12 @@ class Crowd:
 
     def _lighten(self, loop: asyncio.AbstractEventLoop) -> None:
         # Of this thread: on a busy machine others' time would count, and nobody would go for long.
-        began = thread_time()
+        began = clock.cpu()
         held = [(since, member) for member in self._members if (since := member.holds_since()) is not None]
         if len(held) <= FEW:
             held = [one for one in held if loop.time() - one[0] >= MOMENT]
         leaving = heapq.nsmallest((len(held) + 1) // 2, held, key=lambda one: one[0])
-        loop.call_later(REST * (thread_time() - began), self._lightened)
+        loop.call_later(REST * (clock.cpu() - began), self._lightened)
         self._let_leave(leaving)
 
     def _lightened(self) -> None:

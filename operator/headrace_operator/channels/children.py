@@ -9,7 +9,6 @@ other: at each pass it looks up the children that it has in another one. The hoo
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ from headrace.core.channel.child_marks import MANAGED_BY, UID_LABEL, US
 from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.errors import Refused
-from headrace.io.process import log
+from headrace.io.process import clock, log
 from headrace.io.process.calculation import in_slices
 from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
@@ -233,7 +232,7 @@ class Children:
                 return GOING_SECONDS
             if live is not None and self._applied.is_there(parent, child, live):
                 return None
-            wait = self._applied.contested(child, time.monotonic())
+            wait = self._applied.contested(child, clock.monotonic())
             if wait is not None:
                 return wait
             path = child.kind.path(*child.place)
@@ -245,7 +244,7 @@ class Children:
             check()
             applied = await self._api.apply(path, children_of.with_owners(child, references))
             cache.note(applied)
-            self._applied.note(child, applied, time.monotonic())
+            self._applied.note(child, applied, clock.monotonic())
             _log.info("child applied", child=child.title, channel="/".join(key(parent)))
             return None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.metrics import LONG_BOUNDS, Timings
+from headrace.io.process import clock
 
 
 class HookCalls:
@@ -24,7 +24,7 @@ class HookCalls:
     @contextmanager
     def timed(self, verb: str) -> Iterator[None]:
         """Count one call, unless it is cancelled."""
-        began, result = time.monotonic(), "ok"
+        began, result = clock.monotonic(), "ok"
         try:
             yield
         except Unavailable:
@@ -38,4 +38,4 @@ class HookCalls:
             raise
         finally:
             if result:
-                self._timings.setdefault((verb, result), Timings(LONG_BOUNDS)).took(time.monotonic() - began)
+                self._timings.setdefault((verb, result), Timings(LONG_BOUNDS)).took(clock.monotonic() - began)

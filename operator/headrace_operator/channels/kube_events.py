@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.quoting import plain_lines
-from headrace.io.process import log
+from headrace.io.process import clock, log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import EVENT
@@ -70,7 +68,7 @@ class EventWriter:
         self._told.move_to_end(name)
         while len(self._told) > MOST_KNOWN:
             self._told.popitem(last=False)
-        if known.written and time.monotonic() < known.at + COUNT_SECONDS:
+        if known.written and clock.monotonic() < known.at + COUNT_SECONDS:
             return
         self._waiting[name] = self._body(name, channel, reason, message, warning=warning)
         self._filled.set()
@@ -150,7 +148,7 @@ class EventWriter:
             before = (await self._api.get(path) or {}).get("series") or {}
             count = max(2, int(before.get("count") or 1) + max(1, told.count - told.written))
             await self._api.merge(path, {"series": {"count": count, "lastObservedTime": body["eventTime"]}})
-        told.written, told.at = told.count, time.monotonic()
+        told.written, told.at = told.count, clock.monotonic()
 
     def _body(
         self, name: str, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool
@@ -160,7 +158,7 @@ class EventWriter:
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
             "metadata": {"name": name, "namespace": metadata["namespace"]},
-            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "eventTime": clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": CONTROLLER,
             "reportingInstance": self._instance,
             "action": "Reconcile",

@@ -7,11 +7,11 @@ of. This module knows answers and a clock; it is called by `headrace_operator.ch
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from headrace.core.channel.hook import Installation
 from headrace.core.errors import Unavailable
+from headrace.io.process import clock
 
 # After so long a silence the later process is gone: its rollout was given up, and the old processes go on.
 SILENT_SECONDS = 30.0
@@ -31,9 +31,8 @@ class Succession:
         listeners: called when the settings that count are no longer the same.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self.listeners: list[Callable[[], None]] = []
-        self._monotonic = monotonic
         self._known: Installation | None = None
         self._heard = 0.0
 
@@ -43,7 +42,7 @@ class Succession:
         Raises:
             OutdatedAnswer: its answer does not count.
         """
-        now, known = self._monotonic(), self._known
+        now, known = clock.monotonic(), self._known
         if known is None or known.digest == told.digest:
             self._known = told if known is None or told.since > known.since else known
             self._heard = now

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io.process import log
+from headrace.io.process import clock, log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import LEASE, Key
@@ -205,4 +204,4 @@ class Election:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 from headrace.core.manifest.own_address import API_VERSION, KIND
+from headrace.io.process import clock
 from headrace_operator.kube.api import KubeApi
 
 Key = tuple[str, str]
@@ -98,7 +98,7 @@ class Discovery:
         asked, known = self._resources.get(api_version, (-inf, ()))
         found = next(filter(fits, known), None)
         # A group may get another kind without a new version.
-        if found is not None or time.monotonic() < asked + LOOK_AGAIN_SECONDS:
+        if found is not None or clock.monotonic() < asked + LOOK_AGAIN_SECONDS:
             return found
         return next(filter(fits, await self._listed(api_version)), None)
 
@@ -110,5 +110,5 @@ class Discovery:
             for one in listed
             if "/" not in one["name"]
         )
-        self._resources[api_version] = (time.monotonic(), found)
+        self._resources[api_version] = (clock.monotonic(), found)
         return found

@@ -1,15 +1,17 @@
 """The consumers to think about now: those that have changed, and those whose time has come.
 
 Of thousands of consumers that is a handful at a time. A process that thought about all of them whenever one changes
-would do nothing else. Times are seconds of the caller's clock. Called by `headrace_operator.scaling.scaler`.
+would do nothing else. Times are those of `clock.monotonic`. Called by `headrace_operator.scaling.scaler`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
+
+from headrace.io.process import clock
 
 Name = tuple[str, str]
 """Stream and consumer."""
@@ -18,8 +20,7 @@ Name = tuple[str, str]
 class Agenda:
     """The agenda of one loop; no consumer is on it twice."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
+    def __init__(self) -> None:
         self._now: set[Name] = set()
         self._later: dict[Name, float] = {}
         self._moments: list[tuple[float, Name]] = []
@@ -45,7 +46,7 @@ class Agenda:
     async def take(self) -> set[Name]:
         """Wait until a consumer is due, and take all that are."""
         while True:
-            now = self._monotonic()
+            now = clock.monotonic()
             while self._moments and self._moments[0][0] <= now:
                 moment, name = heapq.heappop(self._moments)
                 if self._later.get(name) == moment:

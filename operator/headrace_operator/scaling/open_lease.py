@@ -15,9 +15,10 @@ from dataclasses import replace
 from headrace.core.delivery import lease
 from headrace.core.delivery.lease import LEAST_PROGRESS, Lease
 from headrace.core.delivery.order_spec import DeliveryOrder
+from headrace.io.process import clock
 from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lease_client import Meanwhile
-from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ScaledConsumer
+from headrace_operator.scaling.served_streams import LeaseCounts, ScaledConsumer
 
 # The request for a lease may travel for a while before the lease begins.
 LATE_SECONDS = 2.0
@@ -35,13 +36,12 @@ class OpenLease:
         was_held: the lease's time has begun.
     """
 
-    def __init__(self, served: ScaledConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
+    def __init__(self, served: ScaledConsumer, usual: Lease, note: Callable[[OpenLease], None]) -> None:
         """Args:
         usual: the arguments of a lease that is no trial.
         note: called when the outlook changes while the lease is open.
         """
         self.served = served
-        self._clock = clock
         self._note = note
         self._counts = LeaseCounts(served.counts)
         self._is_trial = self._counts_as_trial = failures.needs_trial(served.outlook)
@@ -92,7 +92,7 @@ class OpenLease:
             return
         self._disarm()
         self._late = self._ending = True
-        self.served.outlook = lag.ending(self.served.outlook, self._clock.monotonic())
+        self.served.outlook = lag.ending(self.served.outlook, clock.monotonic())
         self.end_trial()
         self._note(self)
 
@@ -105,11 +105,11 @@ class OpenLease:
         if self._is_trial and lease.moved(so_far):
             self._is_trial = self._counts_as_trial = False
             self.works = True
-            self.served.outlook = failures.works(self.served.outlook, self._clock.monotonic())
+            self.served.outlook = failures.works(self.served.outlook, clock.monotonic())
             self._note(self)
 
     def _pending(self, count: int) -> None:
-        before = lag.short(self.served.outlook, now := self._clock.monotonic())
+        before = lag.short(self.served.outlook, now := clock.monotonic())
         self.served.outlook = lag.note_pending(self.served.outlook, count, now)
         if lag.short(self.served.outlook, now) > max(0, before):
             self._note(self)

@@ -8,6 +8,7 @@ answer of the one before and never earlier: an overlap costs a pod (ADR 011). Th
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
@@ -19,12 +20,12 @@ from headrace.core.errors import HeadraceError, Refused
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats import hints
 from headrace.io.nats.client import Client
-from headrace.io.process import log
+from headrace.io.process import clock, log
 from headrace_operator.scaling import failures, lag, losses
 from headrace_operator.scaling.agenda import Agenda
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.open_lease import OpenLease
-from headrace_operator.scaling.served_streams import Clock, ScaledConsumer, ServedStreams
+from headrace_operator.scaling.served_streams import ScaledConsumer, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 
 LeaseOpener = Callable[[Subscriber, Lease, Meanwhile], Awaitable[LeaseAnswer]]
@@ -60,17 +61,15 @@ class Scaler:
         max_in_flight: int = 100,
         lease_seconds: float = DEFAULT_SECONDS,
         sweep_seconds: float = SWEEP_SECONDS,
-        clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._open_lease = open_lease
         self._max_in_flight = max_in_flight
         self._lease_seconds = lease_seconds
         self._sweep_seconds = sweep_seconds
-        self._clock = clock or Clock()
-        self._streams = ServedStreams(api, self._clock)
+        self._streams = ServedStreams(api)
         self._tasks: asyncio.TaskGroup | None = None
-        self._agenda = Agenda(self._clock.monotonic)
+        self._agenda = Agenda()
         self._sweep = Sweep(api, self._streams, self._note_look)
         self._open = 0
         self._sparing = log.Sparing()
@@ -144,18 +143,18 @@ class Scaler:
             return
         for served in stream.consumers.values():
             self._wake(served)
-        if not stream.consumers and (now := self._clock.monotonic()) >= stream.listed_at + REFRESH_SECONDS:
+        if not stream.consumers and (now := clock.monotonic()) >= stream.listed_at + REFRESH_SECONDS:
             stream.listed_at = now
             self._spawn(self.refresh(name))
 
     def _wake(self, served: ScaledConsumer) -> None:
-        served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
+        served.outlook = lag.hinted(served.outlook, clock.monotonic())
         self._fill(served)
 
     def _on_restored(self) -> None:
         """NATS is there (again): the cause of failed leases may be gone, and hints may have been missed."""
         for served in self._streams.all():
-            served.outlook = failures.forgiven(served.outlook, self._clock.monotonic(), self._clock.chance())
+            served.outlook = failures.forgiven(served.outlook, clock.monotonic(), random.random())
             self._agenda.add((served.key,))
         self._sweep_now.set()
 
@@ -164,7 +163,7 @@ class Scaler:
         slots = self._slots.get(served.key, set())
         if slots:
             _log.info("leases are given up: the Subscription has changed", **served.words)
-            served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
+            served.outlook = lag.hinted(served.outlook, clock.monotonic())
         for slot in slots:
             slot.cancel()
 
@@ -179,7 +178,7 @@ class Scaler:
                 self._fill(served)
                 if served.is_turned():
                     self._tell_of_trouble(served)
-                self._agenda.plan(served.key, lag.look_again_at(served.outlook, self._clock.monotonic()))
+                self._agenda.plan(served.key, lag.look_again_at(served.outlook, clock.monotonic()))
             await asyncio.sleep(PASS_SECONDS)
 
     async def _sweep_for_ever(self) -> None:
@@ -196,7 +195,7 @@ class Scaler:
         """Open as many slots as the consumer is short of."""
         if self.spares(served):
             return
-        for _ in range(lag.short(served.outlook, self._clock.monotonic())):
+        for _ in range(lag.short(served.outlook, clock.monotonic())):
             self._open_slot(served)
 
     def _open_slot(self, served: ScaledConsumer) -> None:
@@ -220,7 +219,7 @@ class Scaler:
                 await self._hold_lease(held)
             finally:
                 self._open -= 1
-            if not self._streams.holds(served) or lag.short(served.outlook, self._clock.monotonic()) <= 0:
+            if not self._streams.holds(served) or lag.short(served.outlook, clock.monotonic()) <= 0:
                 break
             held = self._begin(served)
         self._note_change(served)
@@ -243,7 +242,7 @@ class Scaler:
         _log.debug("lease ended", **served.words, answer=answer)
         if served.trouble.over():
             _log.info("leases work again", **served.words)
-        now = self._clock.monotonic()
+        now = clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
         if losses.told_by(served.outlook, answer):
             self._tell_of_trouble(served)
@@ -253,11 +252,11 @@ class Scaler:
 
     def _begin(self, served: ScaledConsumer) -> OpenLease:
         """Count one more open lease; the caller holds it at once."""
-        now = self._clock.monotonic()
+        now = clock.monotonic()
         if not self._open:
             _log.debug("forward is woken", **served.words, why=lag.reason(served.outlook, now))
         usual = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
-        held = OpenLease(served, usual, self._clock, self._on_news)
+        held = OpenLease(served, usual, self._on_news)
         served.outlook = lag.opened(served.outlook, now)
         served.opened += 1
         self._open += 1
@@ -282,7 +281,7 @@ class Scaler:
     def _note_failed(self, served: ScaledConsumer, error: Exception, *, delivered: bool) -> None:
         words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
-        now, chance = self._clock.monotonic(), self._clock.chance()
+        now, chance = clock.monotonic(), random.random()
         served.outlook = failures.failed(served.outlook, now, chance, delivered=delivered)
         # A forward that is away for an hour, for a thousand consumers, would fill the log.
         told = served.trouble.note(words)

@@ -7,8 +7,6 @@ This module reads JetStream and keeps what it said; it opens nothing and decides
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -21,22 +19,13 @@ from headrace.core.delivery.scale_spec import Wake
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
-from headrace.io.process import log
+from headrace.io.process import clock, log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling import lag, losses
 from headrace_operator.scaling.lag import Outlook
 from headrace_operator.scaling.stage_records import StageRecords
 
 _log = log.get("scaler")
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Time and chance, as arguments."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    chance: Callable[[], float] = random.random
 
 
 class LeaseCounts:
@@ -153,9 +142,8 @@ class ServedStreams:
             keep to the metadata that they read at their start.
     """
 
-    def __init__(self, api: JetStreamApi, clock: Clock) -> None:
+    def __init__(self, api: JetStreamApi) -> None:
         self._api = api
-        self._clock = clock
         self._streams: dict[str, ServedStream] = {}
         self.on_missing: list[Callable[[str], None]] = []
         self.on_turned: list[Callable[[ScaledConsumer], None]] = []
@@ -196,7 +184,7 @@ class ServedStreams:
         if stream is None:
             return True
         known = (served.outlook.counters for served in stream.consumers.values())
-        recent = self._clock.monotonic() < stream.looked_at + LOOK_SECONDS
+        recent = clock.monotonic() < stream.looked_at + LOOK_SECONDS
         return recent and stream.state == state and not any(one.pending or one.ack_pending for one in known)
 
     async def look_at(self, name: str, state: StreamState | None = None) -> None:
@@ -213,7 +201,7 @@ class ServedStreams:
         if stream is None:
             return
         async with stream.listing:
-            asked_at = stream.listed_at = self._clock.monotonic()
+            asked_at = stream.listed_at = clock.monotonic()
             infos = {str(info["name"]): info async for info in self._api.consumers(name)}
             stream.looked_at, stream.state = asked_at, state
             lost = stream.consumers.keys() - infos.keys()
@@ -229,16 +217,16 @@ class ServedStreams:
                 known = lag.counters(infos[durable])
                 vanished = losses.between_leases(served.outlook, known)
                 dues = await self._dues(stream, served) if known.ack_pending and not served.outlook.open else None
-                served.outlook = lag.seen(served.outlook, known, dues, asked_at, self._clock.monotonic())
+                served.outlook = lag.seen(served.outlook, known, dues, asked_at, clock.monotonic())
                 for tell in self.on_lost if vanished else ():
                     tell(served)
 
     async def look_closer(self, served: ScaledConsumer) -> None:
         """Ask the server about one consumer, which is cheaper than an idle lease; without an answer nothing changes."""
-        asked_at = self._clock.monotonic()
+        asked_at = clock.monotonic()
         with suppress(Unavailable, Refused):
             info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
-            served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
+            served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, clock.monotonic())
 
     def _found(self, stream: ServedStream, name: str, info: dict[str, Any]) -> ScaledConsumer | None:
         """The consumer as it is served; None when it is not ours, or has no deliveries."""
@@ -255,7 +243,7 @@ class ServedStreams:
             return None
         served = stream.consumers.get(consumer)
         if served is None:
-            outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=self._clock.monotonic())
+            outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=clock.monotonic())
             return ScaledConsumer(name, consumer, ours, outlook)
         if not _delivers_alike(served.subscriber, ours):
             self._turned(served)
@@ -272,8 +260,8 @@ class ServedStreams:
         records = stream.records.get(ours.aside)
         if records is None:
             records = stream.records[ours.aside] = StageRecords(self._api, ours.names, ours.aside)
-        await records.load(self._clock.wall())
-        wall, now = self._clock.wall(), self._clock.monotonic()
+        await records.load(clock.wall())
+        wall, now = clock.wall(), clock.monotonic()
         return tuple(now + due - wall for due in records.take(served.consumer, wall))
 
 

@@ -7,7 +7,6 @@ this time is left out, and the time of the last whole reading is given.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +19,7 @@ from headrace.core.metrics import Family, Labels
 from headrace.core.nats.stored_message import nanoseconds
 from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import clock
 
 READ_SECONDS = 15.0
 # A rare scrape gets the values of a minute ago, not of yesterday.
@@ -58,7 +58,6 @@ class Storage:
         rows: ConsumerRows,
         *,
         ask: Callable[[Callable[[], None]], object] = lambda run: run(),
-        wall: Callable[[], float] = time.time,
     ) -> None:
         """Args:
         streams: the channels' streams.
@@ -68,7 +67,6 @@ class Storage:
         self._api = api
         self._streams = streams
         self._rows = rows
-        self._wall = wall
         self._wanted = asyncio.Event()
         self._latest: StorageReading | None = None
         self._read_at = 0.0
@@ -76,7 +74,7 @@ class Storage:
     def latest(self) -> Mapping[Family, Mapping[Labels, float]]:
         """The last reading; the call causes another one soon."""
         self._ask(self._wanted.set)
-        if self._latest is None or self._wall() - self._read_at > STALE_SECONDS:
+        if self._latest is None or clock.wall() - self._read_at > STALE_SECONDS:
             return {}
         return self._latest.values
 
@@ -107,7 +105,7 @@ class Storage:
         works += [partial(self._oldest, place, row, reading) for place, row in self._rows().items()]
         await asyncio.gather(*(one(work) for work in works))
         if reading.whole:
-            self._read_at = self._wall()
+            self._read_at = clock.wall()
         reading.note(families.STORAGE_READ, (), self._read_at)
         self._latest = reading
 
@@ -157,5 +155,5 @@ class Storage:
             "next_by_subj": info["config"].get("filter_subject", ">"),
         }
         found = await self._api.find(f"STREAM.MSG.GET.{stream}", after, timeout=ASK_SECONDS)
-        stored = self._wall() if found is None else nanoseconds(found["message"]["time"]) / 1e9
-        reading.note(families.OLDEST_SECONDS, labels, round(max(0.0, self._wall() - stored), 3))
+        stored = clock.wall() if found is None else nanoseconds(found["message"]["time"]) / 1e9
+        reading.note(families.OLDEST_SECONDS, labels, round(max(0.0, clock.wall() - stored), 3))

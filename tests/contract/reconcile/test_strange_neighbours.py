@@ -14,6 +14,7 @@ from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 from headrace_operator.scaling import lease_client
 from headrace_operator.scaling.lease_client import LeaseClient
 from tests.support.http.raw_server import Peer, answering, serving
+from tests.support.stopped_clock import StoppedClock
 
 MOST = 64 * 1024
 
@@ -129,23 +130,21 @@ async def test_who_keeps_us_waiting_again_and_again_is_left_alone_for_longer_and
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.3)
-    now = [0.0]
-    calls = Calls(lambda _: "token", clock=lambda: now[0])
+    clock, calls = StoppedClock(monkeypatch), Calls(lambda _: "token")
     asked_at = []
     async with serving(silent) as server:
-        for now[0] in range(0, 1200, 10):
+        for clock.now in range(0, 1200, 10):
             with pytest.raises(Unavailable) as told:
                 await RemoteAdmin(calls, server.url).named()
             if "asked again in a while" not in str(told.value):
-                asked_at.append(now[0])
+                asked_at.append(clock.now)
         await calls.close()
     assert asked_at == [0, 30, 90, 210, 450, 750, 1050]
 
 
 async def test_who_was_silent_has_less_time_until_it_has_answered_for_a_while(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(own_account, "PROBE_SECONDS", 0.3)
-    now = [0.0]
-    calls = Calls(lambda _: "token", clock=lambda: now[0])
+    clock, calls = StoppedClock(monkeypatch), Calls(lambda _: "token")
     answers = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n" + b'{"result": null}')
     async with serving(silent, silent, answers, silent) as server:
         monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.3)
@@ -153,10 +152,10 @@ async def test_who_was_silent_has_less_time_until_it_has_answered_for_a_while(mo
             await RemoteAdmin(calls, server.url).stream("S")
         # From here on it would be waited for as long as the test has.
         monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 3600.0)
-        now[0] += 31
+        clock.now += 31
         with pytest.raises(Unavailable):
             await RemoteAdmin(calls, server.url).stream("S")
-        now[0] += 61
+        clock.now += 61
         # One answer is no proof: the next call has as little time.
         monkeypatch.setattr(own_account, "PROBE_SECONDS", 30.0)
         assert await RemoteAdmin(calls, server.url).stream("S") is None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import lru_cache
-from time import monotonic
 
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import InvalidEvent, InvalidSpec
@@ -18,6 +17,7 @@ from headrace.io.http.pool import Origin, Pool
 from headrace.io.http.posting import OnTimed, Sender, Terms, failed, post
 from headrace.io.http.request import HeaderNames, RequestHead
 from headrace.io.http.resolver import Ask, ask_system
+from headrace.io.process import clock
 
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
 REMEMBERED = 1024
@@ -56,7 +56,7 @@ class HttpClient:
             limit: bytes of the answer's body to read. Of a body that is no event, the first `ERROR_BYTES` are kept.
             reply: is an event in the answer wanted? If not, it is kept as any other body.
         """
-        now = monotonic()
+        now = clock.monotonic()
         seconds = timeout.total_seconds()
         try:
             origin, request = self._route(destination)

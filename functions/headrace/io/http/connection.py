@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 from typing import Protocol, TypeAlias, cast
 
 from headrace.core.http import HttpAnswer
 from headrace.io.http.answer import AnswerReader, Malformed
+from headrace.io.process import clock
 
 # Bytes that the transport gets at once: as many as it buffers before it says stop.
 PIECE = 64 * 1024
@@ -232,13 +232,13 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer_due = self._deadline
-        self._timer = self._loop.call_later(max(0.0, self._deadline - monotonic()), self._ring)
+        self._timer = self._loop.call_later(max(0.0, self._deadline - clock.monotonic()), self._ring)
 
     def _ring(self) -> None:
         self._timer = None
         if self._on_outcome is None:
             return
-        if monotonic() < self._deadline - TICK:
+        if clock.monotonic() < self._deadline - TICK:
             self._arm()
         elif self._rang_for != self._deadline:
             # If the process stood still, an answer that came in time lies unread in the socket: read that first.

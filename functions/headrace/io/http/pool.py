@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from time import monotonic
 from typing import Any
 
 from headrace.io.http.address import Address
@@ -15,6 +14,7 @@ from headrace.io.http.connection import TICK, ConnectionBroken, HttpConnection
 from headrace.io.http.dial import Unreachable, dial
 from headrace.io.http.resolver import Ask, NoAddress, Resolver
 from headrace.io.http.tls import TlsContexts
+from headrace.io.process import clock
 
 # We wait for no server's TLS goodbye: we cut the connection, and this bounds the transport's own wait.
 TLS_GOODBYE_SECONDS = 1.0
@@ -93,7 +93,7 @@ class Pool:
         self._refuse_when_closing()
         address = origin.address
         context = self._contexts.context(origin.ca_certs) if address.tls else None
-        async with asyncio.timeout(deadline - monotonic()):
+        async with asyncio.timeout(deadline - clock.monotonic()):
             try:
                 addresses = await self._resolver.addresses(address.host, address.port)
                 socket = await dial(addresses)
@@ -118,7 +118,7 @@ class Pool:
 
     def keep(self, origin: Origin, connection: HttpConnection, keep_alive: float) -> None:
         """Keep an idle connection for `keep_alive` seconds, then close it."""
-        connection.expires = expires = monotonic() + keep_alive
+        connection.expires = expires = clock.monotonic() + keep_alive
         self.idle[connection] = origin
         if len(self.idle) > self._most_idle:
             next(iter(self.idle)).abort()
@@ -150,11 +150,11 @@ class Pool:
         if self._sweep is not None:
             self._sweep.cancel()
         self._sweep_due = due
-        self._sweep = self._loop.call_later(max(0.0, due - monotonic()), self._close_expired)
+        self._sweep = self._loop.call_later(max(0.0, due - clock.monotonic()), self._close_expired)
 
     def _close_expired(self) -> None:
         self._sweep = None
-        now = monotonic() + TICK
+        now = clock.monotonic() + TICK
         for connection in [connection for connection in self.idle if connection.expires <= now]:
             connection.abort()
         if self.idle:
@@ -168,7 +168,7 @@ def _tls_options(context: ssl.SSLContext | None, address: Address, deadline: flo
         "ssl": context,
         "server_hostname": address.server_name,
         # Our deadline counts; the event loop's own of 60 s must not come first.
-        "ssl_handshake_timeout": max(1.0, deadline - monotonic() + 1.0),
+        "ssl_handshake_timeout": max(1.0, deadline - clock.monotonic() + 1.0),
         "ssl_shutdown_timeout": TLS_GOODBYE_SECONDS,
     }
 

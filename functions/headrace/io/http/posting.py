@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 from headrace.core.errors import InvalidEvent, InvalidSpec
@@ -15,6 +14,7 @@ from headrace.core.http import HttpAnswer
 from headrace.io.http.connection import ConnectionBroken, HttpConnection, Outcome
 from headrace.io.http.pool import Origin
 from headrace.io.http.request import ReadyHead
+from headrace.io.process import clock
 
 LONGEST_ERROR = 300
 
@@ -93,7 +93,7 @@ class Sender:
             lines: header lines that are known to be good, each with its line end.
             on_answer: called once, from the event loop, with the outcome; never before this method has returned.
         """
-        now = monotonic()
+        now = clock.monotonic()
         connection = self._terms.origin.take(now)
         if connection is None:
             return None
@@ -160,7 +160,7 @@ class OpenPost:
 
     def _tell(self, answer: HttpAnswer) -> None:
         """Hand the answer over. `on_answer` is dropped first, since its owner holds us, too."""
-        self._timed(answer.status, monotonic() - self._deadline + self._terms.seconds)
+        self._timed(answer.status, clock.monotonic() - self._deadline + self._terms.seconds)
         on_answer = self._on_answer
         del self._on_answer
         on_answer(answer)

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from time import monotonic
 from typing import TypeAlias
 
 from headrace.io.http.socket_address import SocketAddress, in_turn, literal
+from headrace.io.process import clock
 
 # A longer look-up counts as failed; its thread stays busy until the system's resolver gives up, after 10 to 40 s.
 # The bound is above the 5 s after which glibc asks again: one lost packet should cost no attempt.
@@ -63,15 +63,12 @@ class _LookUp:
 class Resolver:
     """Remembers addresses, and failures for a shorter time; made inside the loop that uses it."""
 
-    def __init__(
-        self, ask: Ask = ask_system, clock: Callable[[], float] = monotonic, seconds: float = LOOK_UP_SECONDS
-    ) -> None:
+    def __init__(self, ask: Ask = ask_system, seconds: float = LOOK_UP_SECONDS) -> None:
         """Args:
         ask: called on threads.
         seconds: how long a look-up may take, the wait for a thread included.
         """
         self._ask = ask
-        self._clock = clock
         self._seconds = seconds
         self._threads = asyncio.Semaphore(MOST_AT_ONCE)
         self._look_ups: dict[str, _LookUp] = {}
@@ -89,7 +86,7 @@ class Resolver:
         if address is not None:
             return [address]
         found = self._look_ups.get(host)
-        if found is None or self._clock() >= found.until:
+        if found is None or clock.monotonic() >= found.until:
             found = self._begin(host)
         # Callers share the task, and none of them cancels it: a look-up can't be called back from its thread.
         await asyncio.wait([found.task], timeout=max(0.0, found.deadline - asyncio.get_running_loop().time()))
@@ -121,7 +118,7 @@ class Resolver:
                 await self._threads.acquire()
             outcome = await self._by_thread(host)
         lasts = FAILURE_REMEMBERED_SECONDS if isinstance(outcome, str) else REMEMBERED_SECONDS
-        begun.until = self._clock() + lasts
+        begun.until = clock.monotonic() + lasts
         return outcome
 
     async def _by_thread(self, host: str) -> Outcome:

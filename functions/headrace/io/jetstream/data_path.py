@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -25,6 +24,7 @@ from headrace.io.jetstream.pub_acks import FULL_RETRY_AFTER, Overtaken, no_room,
 from headrace.io.jetstream.pull import OnEnd, OnMessage, PullInbox
 from headrace.io.nats.client import Client
 from headrace.io.nats.contract import Answer, Broken
+from headrace.io.process import clock
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
 TRY_SECONDS = 2.0
@@ -101,7 +101,7 @@ class JetStream:
         Returns:
             Is the message on its way? If not, nothing has happened: call `publish`.
         """
-        began = monotonic()
+        began = clock.monotonic()
         subject, block, data = message
         if len(block) + len(data) > self._client.max_payload - HEADROOM_BYTES:
             return False
@@ -109,7 +109,7 @@ class JetStream:
             return False
 
         def go_on(why: str, *, unsure: bool) -> None:
-            deadline = asyncio.get_running_loop().time() + timeout - (monotonic() - began)
+            deadline = asyncio.get_running_loop().time() + timeout - (clock.monotonic() - began)
             self._go_on(message, _Past(timeout, deadline, why, unsure), done)
 
         def asked(answer: Answer) -> None:

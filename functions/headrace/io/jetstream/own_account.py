@@ -7,7 +7,6 @@ answer, and check its form against the call.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from headrace.core.nats import own_account as form
 from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
 from headrace.io.http import bounded_body
-from headrace.io.process import tls
+from headrace.io.process import clock, tls
 
 # For all calls of one channel's reconciling together; the other `reconcile` waits 5 s for its own NATS.
 TOGETHER_SECONDS = 20.0
@@ -43,12 +42,10 @@ class Calls:
         self,
         token_at: Callable[[str], str],
         reach: Callable[[str], str] = str,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
         token_at: the token to show at a URL.
         reach: the address behind a URL, if it is another one; for tests.
-        clock: seconds, for the time that an address is left alone; for tests.
         """
         self._token_at = token_at
         self._reach = reach
@@ -61,23 +58,22 @@ class Calls:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
-        self._clock = clock
         self._silent: dict[str, _Silence] = {}
 
     async def ask(self, url: str, call: form.Call, until: float) -> Any:
         """Make one call, and return its result as JSON, in the form of the call.
 
         Args:
-            until: when to give up, by `time.monotonic`.
+            until: when to give up, by `clock.monotonic`.
 
         Raises:
             Unavailable: nothing answers there, or the answer is not that of a `reconcile`, or it says Unavailable.
             Refused: the answer says Refused.
         """
         silence = self._silent.get(url)
-        if silence is not None and silence.until > self._clock():
+        if silence is not None and silence.until > clock.monotonic():
             raise Unavailable(f"the reconcile at {url} did not answer in time, and is asked again in a while")
-        patience = max(0.1, until - time.monotonic())
+        patience = max(0.1, until - clock.monotonic())
         if silence is not None:
             patience = min(patience, PROBE_SECONDS)
         timeout = aiohttp.ClientTimeout(total=patience, sock_connect=CONNECT_SECONDS)
@@ -97,14 +93,14 @@ class Calls:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
                 self._note_silence(url)
             raise Unavailable(f"the reconcile at {url} can't be reached: {error or type(error).__name__}") from error
-        if silence is not None and silence.forgotten_at < self._clock():
+        if silence is not None and silence.forgotten_at < clock.monotonic():
             self._silent.pop(url, None)
         if answer.status != 200:
             raise Unavailable(f"the reconcile at {url} answered {answer.status}: {body[:200]!r}")
         return form.read_answer(body, call.name)
 
     def _note_silence(self, url: str) -> None:
-        now, before = self._clock(), self._silent.pop(url, None)
+        now, before = clock.monotonic(), self._silent.pop(url, None)
         times = before.times + 1 if before is not None else 1
         self._silent[url] = _Silence(times, now + _pause(times))
         if len(self._silent) > MOST_SILENT:
@@ -117,7 +113,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Silence:
-    """How many times an address has kept us waiting; we don't ask it before `until`, by the clock of `Calls`."""
+    """How many times an address has kept us waiting; we don't ask it before `until`, by `clock.monotonic`."""
 
     times: int
     until: float
@@ -138,7 +134,7 @@ class RemoteAdmin:
     def __init__(self, calls: Calls, url: str) -> None:
         self._calls = calls
         self._url = url
-        self._until = time.monotonic() + TOGETHER_SECONDS
+        self._until = clock.monotonic() + TOGETHER_SECONDS
 
     async def named(self) -> SecretNames:
         """The names that the ConfigMap over there holds."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
@@ -18,6 +17,7 @@ from typing import Any, TextIO, cast
 import structlog
 
 from headrace.core.quoting import plain_lines
+from headrace.io.process import clock
 
 KEYS = {
     "timestamp": "UTC, ISO 8601",
@@ -122,13 +122,12 @@ class _Kind:
 class Sparing:
     """Admits BURST lines of each kind per PERIOD_SECONDS, and counts the others."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._kinds: dict[Hashable, _Kind] = {}
 
     def admit(self, kind: Hashable) -> int | None:
         """None: leave this line out. A number: write the line, and with it how many were left out before it."""
-        now = self._clock()
+        now = clock.monotonic()
         found = self._kinds.get(kind)
         if found is None:
             if len(self._kinds) >= MOST_KINDS:

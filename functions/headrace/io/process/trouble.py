@@ -6,8 +6,7 @@ API server that is restarted. The module knows words and a clock; its caller log
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from headrace.io.process import clock
 
 LASTING_SECONDS = 5.0
 # Reasons in one row of failures that people hear of; more of them say nothing new.
@@ -17,8 +16,7 @@ MOST_REASONS = 8
 class Trouble:
     """The failures of one task that is tried again and again until it works."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self) -> None:
         self._since: float | None = None
         self._told: set[str] = set()
 
@@ -28,7 +26,7 @@ class Trouble:
         Args:
             lasting: seconds for which the task must have failed before.
         """
-        now = self._monotonic()
+        now = clock.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since < lasting or words in self._told or len(self._told) >= MOST_REASONS:
             return False

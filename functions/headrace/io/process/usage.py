@@ -7,6 +7,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+from headrace.io.process import clock
+
 _STAT, _STATM = Path("/proc/self/stat"), Path("/proc/self/statm")
 
 
@@ -16,7 +18,7 @@ def began() -> float:
 
     Processes that are forked after the first call share its value.
     """
-    now = time.monotonic()
+    now = clock.monotonic()
     try:
         # The 20th field after the program's name, which may hold blanks and brackets; in ticks since the boot.
         ticks = int(_STAT.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19])
@@ -27,7 +29,7 @@ def began() -> float:
 
 def age() -> float:
     """Seconds since `began`."""
-    return time.monotonic() - began()
+    return clock.monotonic() - began()
 
 
 def cpu_seconds() -> float:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace_operator.scaling.served_streams import Clock, ServedStreams
+from headrace_operator.scaling.served_streams import ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 from tests.support.functions.scaling import Scale, leases, store, subscribed
 from tests.support.http.subscriber import Place
@@ -95,7 +95,7 @@ async def test_whoever_may_not_list_streams_asks_each_of_them(tmp_path: Path) ->
         async with Nats(server.url.replace("nats://", "nats://all:x@")) as everything:
             channels = await many(everything)
         api = JetStreamApi(client)
-        streams = ServedStreams(api, Clock())
+        streams = ServedStreams(api)
         streams.replace(channel.stream for channel in channels)
         await Sweep(api, streams, looked.append).once()
     finally:

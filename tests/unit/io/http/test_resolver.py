@@ -10,6 +10,7 @@ import pytest
 
 from headrace.io.http.resolver import MOST_AT_ONCE, NoAddress, Resolver
 from headrace.io.http.socket_address import SocketAddress, in_turn
+from tests.support.stopped_clock import StoppedClock
 from tests.support.waiting import until
 
 
@@ -22,15 +23,14 @@ def v6(last: int) -> SocketAddress:
 
 
 class Names:
-    """A resolver that answers when it is told to, and a clock."""
+    """A resolver that answers when it is told to."""
 
     def __init__(self, *addresses: SocketAddress) -> None:
         self.addresses = list(addresses)
         self.asked: list[str] = []
         self.answer = threading.Event()
         self.answer.set()
-        self.now = 1000.0
-        self.resolver = Resolver(self.ask, lambda: self.now)
+        self.resolver = Resolver(self.ask)
 
     def ask(self, host: str) -> list[SocketAddress]:
         self.asked.append(host)
@@ -40,10 +40,10 @@ class Names:
         return self.addresses
 
 
-async def test_a_name_is_asked_for_again_after_10_seconds():
-    names = Names(v4(1))
+async def test_a_name_is_asked_for_again_after_10_seconds(monkeypatch):
+    clock, names = StoppedClock(monkeypatch), Names(v4(1))
     for now, asked in ((1000, 1), (1009.9, 1), (1010, 2)):
-        names.now = now
+        clock.now = now
         assert await names.resolver.addresses("shop.example", 80) == [v4(1)]
         assert names.asked == ["shop.example"] * asked
 
@@ -61,16 +61,16 @@ async def test_a_name_is_asked_for_once_whatever_the_port():
     assert names.asked == ["shop.example"]
 
 
-async def test_a_name_without_an_address_is_an_error_and_asked_for_again_after_a_second():
-    names = Names()
+async def test_a_name_without_an_address_is_an_error_and_asked_for_again_after_a_second(monkeypatch):
+    clock, names = StoppedClock(monkeypatch), Names()
     for now, asked in ((1000, 1), (1000.9, 1), (1001, 2)):
-        names.now = now
+        clock.now = now
         with pytest.raises(NoAddress) as failed:
             await names.resolver.addresses("shop.example", 80)
         assert str(failed.value) == "the name 'shop.example' can't be resolved: Name or service not known"
         assert len(names.asked) == asked
     names.addresses.append(v4(1))
-    names.now = 1002
+    clock.now = 1002
     assert await names.resolver.addresses("shop.example", 80) == [v4(1)]
 
 
@@ -114,7 +114,7 @@ async def test_all_who_want_a_name_at_the_same_time_ask_once_and_one_who_leaves_
 
 async def test_what_comes_too_late_is_remembered_for_who_asks_next():
     names = Names(v4(1))
-    names.resolver = Resolver(names.ask, lambda: names.now, seconds=0.1)
+    names.resolver = Resolver(names.ask, seconds=0.1)
     names.answer.clear()
     with pytest.raises(NoAddress, match="name look-up took too long"):
         await names.resolver.addresses("shop.example", 80)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from headrace.io.process import log
+from tests.support.stopped_clock import StoppedClock
 
 LOGGING = """
 from headrace.io.process import log
@@ -65,25 +66,26 @@ def test_what_ends_a_process_is_one_write() -> None:
     assert writes(REFUSING, "-u") == ["headrace: PORT is 'eighty': give a number of at most 65535\n"]
 
 
-def test_of_each_kind_some_lines_are_admitted_in_a_while_and_the_others_counted() -> None:
-    now = 100.0
-    sparing = log.Sparing(lambda: now)
+def test_of_each_kind_some_lines_are_admitted_in_a_while_and_the_others_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, sparing = StoppedClock(monkeypatch), log.Sparing()
     assert [sparing.admit("a") for _ in range(log.BURST + 3)] == [0] * log.BURST + [None] * 3
     assert sparing.admit("b") == 0
-    now += log.PERIOD_SECONDS
+    clock.now += log.PERIOD_SECONDS
     assert (sparing.admit("a"), sparing.admit("a")) == (3, 0)
     assert (sparing.take("a"), sparing.take("never seen")) == (0, 0)
 
 
 def test_at_the_end_it_is_told_how_many_lines_are_missing() -> None:
-    sparing = log.Sparing(lambda: 0.0)
+    sparing = log.Sparing()
     for _ in range(log.BURST + 2):
         sparing.admit("a")
     assert (log.more(sparing.take("a")), log.more(sparing.take("a"))) == ({"left_out": 2}, {})
 
 
 def test_kinds_are_not_remembered_without_end() -> None:
-    sparing = log.Sparing(lambda: 0.0)
+    sparing = log.Sparing()
     for kind in range(log.MOST_KINDS + 10):
         sparing.admit(kind)
     assert len(sparing._kinds) == log.MOST_KINDS

@@ -9,18 +9,11 @@ import pytest
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
 from headrace.io.process.trouble import MOST_REASONS, Trouble
 from headrace_operator.kube.api import Conflict, passes, refusal
+from tests.support.stopped_clock import StoppedClock
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_what_is_over_before_it_lasts_is_not_told() -> None:
-    clock = Clock()
-    trouble = Trouble(clock)
+def test_what_is_over_before_it_lasts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, trouble = StoppedClock(monkeypatch), Trouble()
     assert not trouble.note("away", 5.0)
     clock.now += 4.9
     assert not trouble.note("away", 5.0)
@@ -29,9 +22,8 @@ def test_what_is_over_before_it_lasts_is_not_told() -> None:
     assert not trouble.note("away", 5.0)
 
 
-def test_what_lasts_is_told_once_for_each_reason_and_so_is_its_end() -> None:
-    clock = Clock()
-    trouble = Trouble(clock)
+def test_what_lasts_is_told_once_for_each_reason_and_so_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, trouble = StoppedClock(monkeypatch), Trouble()
     trouble.note("away", 5.0)
     clock.now += 5.0
     assert [trouble.note(words, 5.0) for words in ("away", "refused", "away", "refused")] == [True, True, False, False]
@@ -40,11 +32,11 @@ def test_what_lasts_is_told_once_for_each_reason_and_so_is_its_end() -> None:
 
 
 def test_what_somebody_has_to_mend_is_told_at_once() -> None:
-    assert Trouble(Clock()).note("not of this channel", 0.0)
+    assert Trouble().note("not of this channel", 0.0)
 
 
 def test_reasons_without_end_are_told_a_few_times() -> None:
-    trouble = Trouble(Clock())
+    trouble = Trouble()
     assert sum(trouble.note(f"request {number}", 0.0) for number in range(1000)) == MOST_REASONS
 
 

@@ -9,20 +9,19 @@ import pytest
 
 from headrace.core.channel.hook import Installation
 from headrace_operator.channels.succession import SILENT_SECONDS, OutdatedAnswer, Succession
+from tests.support.stopped_clock import StoppedClock
 
 OLD, NEW = Installation("old", 100.0), Installation("new", 200.0)
 
 
 @dataclass
 class Heard:
-    """What one that listens is told, at moments that a test says."""
+    """What one that listens is told."""
 
-    now: float = 0.0
     changes: int = 0
-    succession: Succession = field(init=False)
+    succession: Succession = field(default_factory=Succession)
 
     def __post_init__(self) -> None:
-        self.succession = Succession(lambda: self.now)
         self.succession.listeners.append(self._count)
 
     def _count(self) -> None:
@@ -57,12 +56,14 @@ def test_the_settings_of_before_count_again_when_a_process_was_started_with_them
     assert heard.changes == 2
 
 
-def test_who_was_started_later_and_is_not_heard_of_any_more_does_not_silence_the_others() -> None:
-    heard = Heard()
+def test_who_was_started_later_and_is_not_heard_of_any_more_does_not_silence_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, heard = StoppedClock(monkeypatch), Heard()
     assert heard.counts(OLD, NEW) == [True, True]
-    heard.now = SILENT_SECONDS
+    clock.now = SILENT_SECONDS
     assert heard.counts(OLD) == [False]
-    heard.now = SILENT_SECONDS + 0.1
+    clock.now = SILENT_SECONDS + 0.1
     assert heard.counts(OLD, OLD) == [True, True]
     assert heard.changes == 2
 

@@ -19,7 +19,7 @@ async def nothing(agenda: Agenda, seconds: float) -> None:
 
 
 async def test_what_has_changed_is_taken_once() -> None:
-    agenda = Agenda(time.monotonic)
+    agenda = Agenda()
     agenda.add((A, B))
     agenda.add((A,))
     assert await agenda.take() == {A, B}
@@ -27,7 +27,7 @@ async def test_what_has_changed_is_taken_once() -> None:
 
 
 async def test_what_is_planned_comes_when_its_time_has_come_and_the_last_plan_counts() -> None:
-    agenda = Agenda(time.monotonic)
+    agenda = Agenda()
     agenda.plan(A, time.monotonic() + 60.0)
     agenda.plan(A, time.monotonic() + 0.05)
     agenda.plan(B, time.monotonic() + 0.02)
@@ -37,14 +37,14 @@ async def test_what_is_planned_comes_when_its_time_has_come_and_the_last_plan_co
 
 
 async def test_what_changes_meanwhile_is_not_kept_waiting_by_what_is_planned() -> None:
-    agenda = Agenda(time.monotonic)
+    agenda = Agenda()
     agenda.plan(A, time.monotonic() + 60.0)
     asyncio.get_running_loop().call_later(0.02, agenda.add, (B,))
     assert await agenda.take() == {B}
 
 
 async def test_plans_that_change_all_the_time_do_not_pile_up() -> None:
-    agenda = Agenda(time.monotonic)
+    agenda = Agenda()
     for number in range(10_000):
         agenda.plan(A, time.monotonic() + 60.0 + number)
     assert len(agenda._moments) < 100

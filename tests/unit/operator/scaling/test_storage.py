@@ -12,6 +12,7 @@ from headrace.core import metric_families as families
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.stored_message import nanoseconds
 from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import clock
 from headrace_operator.channels.hook_calls import HookCalls
 from headrace_operator.scaling import storage
 from headrace_operator.scaling.storage import MOST_COUNTED, STALE_SECONDS, Storage
@@ -28,6 +29,11 @@ def stream(
 ) -> dict[str, Any]:
     state: dict[str, Any] = {"messages": messages, "bytes": size}
     return {"config": {"metadata": METADATA, **config}, "state": state | ({"subjects": subjects} if subjects else {})}
+
+
+@pytest.fixture(autouse=True)
+def _it_is_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "wall", lambda: NOON)
 
 
 class Answers(JetStreamApi):
@@ -50,7 +56,7 @@ class Answers(JetStreamApi):
 
 
 def reading(api: Answers, rows: Mapping[str, Mapping[str, Any]] | None = None) -> Storage:
-    return Storage(api, lambda: ["S"], lambda: rows or {}, wall=lambda: NOON)
+    return Storage(api, lambda: ["S"], lambda: rows or {})
 
 
 async def told(api: Answers, rows: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[Any, float]]:
@@ -111,18 +117,17 @@ async def test_a_question_that_is_refused_hides_no_other() -> None:
     assert await told(api, {"S/C": ROW}) == {"headrace_storage_read_timestamp_seconds": {(): NOON}}
 
 
-async def test_while_nats_is_away_the_time_of_the_last_whole_reading_stays() -> None:
+async def test_while_nats_is_away_the_time_of_the_last_whole_reading_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Answers(STREAM_INFO_S=stream())
-    now = NOON
-    found = Storage(api, lambda: ["S"] * 50, dict, wall=lambda: now)
+    found = Storage(api, lambda: ["S"] * 50, dict)
     await found.refresh()
     api.answers, api.asked = {"STREAM_INFO_S": Unavailable("away")}, []
-    now += 100
+    monkeypatch.setattr(clock, "wall", lambda: NOON + 100)
     await found.refresh()
     assert found.latest() == {families.STORAGE_READ: {(): NOON}}
     # Not fifty time-outs, one after the other.
     assert len(api.asked) <= storage.AT_ONCE
-    now += STALE_SECONDS
+    monkeypatch.setattr(clock, "wall", lambda: NOON + 100 + STALE_SECONDS)
     assert found.latest() == {}
 
 
