@@ -197,7 +197,9 @@ class Ledger:
                 words = "broke" if post.status is None else f"answered {post.status}"
                 taken = ", taken" if post.taken else ""
                 found.append((post.ended, f"{where:12} {post.event}: {words}{taken}"))
-        found += [(act.at, _act(act)) for act in self.acts]
+        for event, stored in self.stored.items():
+            found += [(at, f"nats         stored {event} as {sequence}") for at, sequence in stored]
+        found += [(act.at, _act(act)) for act in self.acts if act.verb != "STORE"]
         for lease in self.leases:
             found.append((lease.at, f"operator     lease on {lease.subscription} at {lease.host}"))
             if lease.ended < FOR_EVER:
@@ -225,6 +227,4 @@ def _act(act: Act) -> str:
             return f"nats         record: {act.subscription} {act.sequence} {said}{more}"
         case "NAK":
             return f"nats         NAK {act.subscription} {act.sequence}, {act.seconds:g} s{more}"
-        case "STORE":
-            return f"nats         stored {act.event} as {act.sequence}"
     return f"nats         {act.verb} {act.subscription} {act.sequence}{more}"

@@ -136,6 +136,12 @@ class EventPlan:
         return Script(subscription, role)
 
 
+# The scaler's longest pause, an ack wait, a take-over, a sweep, and something for each to follow on another.
+_RECOVERY = 90.0
+# The pause between two attempts of an event that can't be parked.
+_STUCK = 50.0
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One history.
@@ -160,6 +166,24 @@ class Plan:
 
     def event(self, id: str) -> EventPlan | None:
         return next((one for one in self.events if one.id == id), None)
+
+    @property
+    def patience(self) -> float:
+        """Seconds after the last event and the last strike within which everything must have been settled."""
+        longest = max(self._work(name, terms) for name, terms in self.subscriptions().items())
+        stuck = any(fault.kind is Kind.ASIDE_FULL for fault in self.faults)
+        return longest + _RECOVERY + 2 * _STUCK * stuck
+
+    def _work(self, name: str, terms: SubscriptionPlan) -> float:
+        """Seconds for all events of a subscription, one after the other."""
+        seconds = 0.0
+        for event in self.events:
+            for role in ROLES:
+                for n, step in enumerate(event.script(name, role).steps, 1):
+                    hangs = step.deed in (Deed.HANG, Deed.TAKE_HANG) or step.seconds > terms.timeout
+                    pause = max(terms.wait(min(n, terms.retry + 1)), step.retry_after or 0.0)
+                    seconds += (terms.timeout if hangs else step.seconds) + pause
+        return seconds
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1)

@@ -1,0 +1,156 @@
+"""Invariants 4 and 5: each stage gets 1 + retry POSTs, each of them after its back-off.
+
+A POST is *counted* when the server has acted upon a record with one attempt more, or upon the ack. One that is not
+counted needs an excuse: a strike between the event's delivery to that `forward` and the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.simulation.faults import Kind
+from tests.simulation.ledger import FOR_EVER, Act, Post
+from tests.simulation.oracle.failure import Failure, Invariant
+from tests.simulation.oracle.view import ACK_WAIT, History, Journey, Unsure, retryable, stage_of
+from tests.simulation.plan import DEAD_LETTER, REPLY, ROLES, SUBSCRIBER
+
+EARLY = 0.1
+STUCK_WAIT = 30.0
+
+
+def each_stage_has_its_attempts(history: History) -> Iterator[Failure]:
+    for journey in history.journeys():
+        for role in ROLES:
+            yield from _counted(history, journey, role)
+        yield from _given_up_too_early(history, journey)
+        yield from _record_after_nak(history, journey)
+
+
+def no_post_before_its_back_off(history: History) -> Iterator[Failure]:
+    for journey in history.journeys():
+        before: Act | None = None
+        for act in journey.acts:
+            if act.verb != "ASIDE" or act.parked:
+                continue
+            advanced = before is None or sum(act.attempts) > sum(before.attempts)
+            before = act
+            posts = [post for post in journey.posts if post.at <= act.at]
+            if not advanced or not posts or journey.name in history.edited:
+                continue
+            failures = act.attempts[stage_of(act.stage)] if act.attempts else 0
+            least = STUCK_WAIT if act.stuck else journey.terms.wait(max(failures, 1))
+            if act.seconds < least - 0.001:
+                words = f"{journey.name}: a back-off of {act.seconds:g} s in place of {least:g} s"
+                yield Failure(Invariant.EARLY, words, journey.event, act.at)
+            yield from _too_early(history, journey, act, posts[-1])
+
+
+def _too_early(history: History, journey: Journey, record: Act, failed: Post) -> Iterator[Failure]:
+    following = next((post for post in journey.posts if post.at > record.at), None)
+    if following is None:
+        return
+    base = min(failed.ended, failed.at + journey.terms.timeout)
+    allowed = EARLY + history.slack + (5.0 if history.struck_by(Kind.SLOW, Kind.CUT, Kind.PAUSE) else 0.0)
+    if following.at >= base + record.seconds - allowed:
+        return
+    # A server that was restarted brings it early, and a clock that was set may say that it is due.
+    clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
+    if not clocks and not history.forgotten(journey.name, failed.at, following.at):
+        wait = following.at - base
+        words = f"{journey.name}: POSTed again after {wait:.3f} s, the back-off is {record.seconds:g} s"
+        yield Failure(Invariant.EARLY, words, journey.event, following.at)
+
+
+def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]:
+    """No POST without a record of it, unless a strike took the record; and no more of them than the budget."""
+    posts = journey.of(role)
+    if not posts:
+        return
+    most, place = 1 + _most_retries(history, journey), stage_of(role)
+    uncounted, known = 0, 0
+    for post, following in zip(posts, [*posts[1:], None], strict=True):
+        until = following.at if following is not None else FOR_EVER
+        counts = [
+            act.attempts[place]
+            for act in journey.between(post.at, until, "ASIDE")
+            if not act.parked and len(act.attempts) > place
+        ]
+        if counts and max(counts) > known:
+            known = max(counts)
+        elif following is not None:
+            uncounted += 1
+            if not _uncounted_by_a_strike(history, journey, post, following):
+                words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
+                yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
+                return
+    if len(posts) > most + uncounted and not _begun_anew(history, journey, posts):
+        words = f"{len(posts)} POSTs to {journey.name} {role}: {most} are allowed, and {uncounted} are not on record"
+        yield Failure(Invariant.ATTEMPTS, words, journey.event, posts[-1].at)
+
+
+def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, following: Post) -> bool:
+    recorded = next(
+        (act.at for act in journey.between(post.at, following.at, "ASIDE", "ACK", "ACK_SYNC")), following.at
+    )
+    if history.hits(journey.delivered(post), recorded, post.host):
+        return True
+    return history.forgotten(journey.name, post.at, following.at) or _no_room(history, post.at, following.at)
+
+
+def _begun_anew(history: History, journey: Journey, posts: list[Post]) -> bool:
+    """Was the record lost, or could it not be stored, or is the event stuck and gets an attempt now and then?"""
+    first, last = posts[0].at, posts[-1].at
+    if history.forgotten(journey.name, first, last) or _no_room(history, first, last):
+        return True
+    return any(act.stuck for act in journey.between(first, last, "ASIDE"))
+
+
+def _no_room(history: History, since: float, until: float) -> bool:
+    full = (one for one in history.ledger.strikes if one.fault.kind is Kind.ASIDE_FULL)
+    return any(one.at <= until and one.until >= since for one in full)
+
+
+def _most_retries(history: History, journey: Journey) -> int:
+    edits = [
+        one
+        for one in history.ledger.strikes
+        if one.fault.kind is Kind.EDIT and one.fault.target == journey.name and one.fault.values[:1] == (0.0,)
+    ]
+    return journey.terms.retry + len(edits)
+
+
+def _given_up_too_early(history: History, journey: Journey) -> Iterator[Failure]:
+    """A stage that ends with answers that may be tried again has had all of its attempts."""
+    ends = [post.at for post in journey.of(DEAD_LETTER)[:1]]
+    ends += [act.at for act in journey.between(0.0, FOR_EVER, "ASIDE") if act.parked]
+    if not ends:
+        return
+    end = min(ends)
+    role = REPLY if any(post.at <= end for post in journey.of(REPLY)) else SUBSCRIBER
+    posts = [post for post in journey.of(role) if post.at <= end]
+    if not posts:
+        return
+    if history.hits(posts[0].at - ACK_WAIT, end, harmless=(Kind.TWO_SCALERS, Kind.STREAM_FULL)):
+        # A POST that never arrived was an attempt, too.
+        return
+    heard = [history.heard(journey, post) for post in posts]
+    if any(isinstance(one, Unsure) or not retryable(one) for one in heard):
+        return
+    if len(posts) < 1 + journey.terms.retry:
+        words = f"given up after {len(posts)} POSTs to {journey.name} {role}; {1 + journey.terms.retry} are promised"
+        yield Failure(Invariant.ATTEMPTS, words, journey.event, end)
+
+
+def _record_after_nak(history: History, journey: Journey) -> Iterator[Failure]:
+    """The record comes before the NAK: between the two a crash would lose the attempt."""
+    if history.struck_by(Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.POWER):
+        return
+    for nak in journey.between(0.0, FOR_EVER, "NAK"):
+        if nak.seconds <= 0.0:
+            continue
+        posts = [post for post in journey.posts if post.at <= nak.at and post.host in ("", nak.host)]
+        if not posts or posts[-1].ended > nak.at + history.slack:
+            continue
+        if not journey.between(posts[-1].at, nak.at, "ASIDE", "NAK")[:-1]:
+            words = f"{journey.name}: given back before its attempt was on record"
+            yield Failure(Invariant.ATTEMPTS, words, journey.event, nak.at)
