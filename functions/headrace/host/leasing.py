@@ -33,13 +33,13 @@ from headrace.host.outcome_log import OutcomeLog
 from headrace.host.posting import Posting
 from headrace.host.standing import Standing
 from headrace.io import delivery_key, tracing, web
+from headrace.io.http import HttpClient
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.keepalive import KeepAlive
 from headrace.io.jetstream.scan import scan
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
-from headrace.io.tracing import Tracing
 
 LONGEST_BODY = 64 * 1024
 # For one request to JetStream in the middle of a delivery; less than the ack wait.
@@ -57,11 +57,12 @@ class Leasing:
     """The handler of `forward`."""
 
     @classmethod
-    def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
+    def configured(cls, http: Callable[[], HttpClient] = HttpClient) -> Callable[[Client, JetStreamApi], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         settings = environment.fill(ForwardSettings)
         made = settings, standing.wanted_leases(settings), web.Token.configured(), delivery_key.claims()
-        return partial(cls, *made, tracing.configured("forward"))
+        posting = partial(Posting, settings.max_answer_bytes, tracing.configured("forward"), http)
+        return partial(cls, *made, posting)
 
     @classmethod
     def stands(cls) -> bool:
@@ -74,7 +75,7 @@ class Leasing:
         wanted: tuple[Lease, ...],
         token: web.Token,
         claims: Claims,
-        traced: Callable[[], Tracing | None] | None,
+        posting: Callable[[ForwardCounts], Posting],
         client: Client,
         api: JetStreamApi,
     ) -> None:
@@ -89,7 +90,7 @@ class Leasing:
         self._open: set[asyncio.Event] = set()
         self._draining = False
         self._counts = ForwardCounts()
-        self._posting = Posting(self._counts, settings.max_answer_bytes, traced() if traced is not None else None)
+        self._posting = posting(self._counts)
         self._log = OutcomeLog()
         self._standing = Standing(wanted, self)
 

@@ -28,13 +28,19 @@ _FACTS = {
 
 
 class Posting:
-    """The HTTP client, counts and spans of all leases of a process."""
+    """The HTTP client, counts and spans of all leases of a process; made inside the loop that uses it."""
 
-    def __init__(self, counts: ForwardCounts, most_answer_bytes: int, tracing: Tracing | None) -> None:
-        self._sink = HttpClient()
+    def __init__(
+        self,
+        most_answer_bytes: int,
+        traced: Callable[[], Tracing | None] | None,
+        http: Callable[[], HttpClient],
+        counts: ForwardCounts,
+    ) -> None:
+        self._sink = http()
         self._counts = counts
         self._limit = most_answer_bytes
-        self._tracing = tracing
+        self._tracing = traced() if traced is not None else None
 
     def to(self, subscriber: Subscriber) -> Post:
         """A function that POSTs to the addresses of one subscriber, at any stage."""

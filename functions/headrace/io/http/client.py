@@ -13,6 +13,7 @@ from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import Headers, HttpAnswer
 from headrace.io.http.address import Address, parse
+from headrace.io.http.dial import Dial, dial
 from headrace.io.http.pool import Origin, Pool
 from headrace.io.http.posting import OnTimed, Sender, Terms, failed, post
 from headrace.io.http.request import HeaderNames, RequestHead
@@ -28,12 +29,13 @@ MOST_IDLE = 512
 class HttpClient:
     """A pooled HTTP/1.1 client; made inside the loop that uses it."""
 
-    def __init__(self, *, most_idle: int = MOST_IDLE, ask: Ask = ask_system) -> None:
+    def __init__(self, *, most_idle: int = MOST_IDLE, ask: Ask = ask_system, dial: Dial = dial) -> None:
         """Args:
         most_idle: connections, of all servers together, that are kept without a request on them.
         ask: looks names up; called on threads, for many names at once.
+        dial: connects to one of a name's addresses.
         """
-        self._pool = Pool(most_idle, ask)
+        self._pool = Pool(most_idle, ask, dial)
         self._names = HeaderNames()
         self._origin = lru_cache(REMEMBERED)(self._make_origin)
         self._route = lru_cache(REMEMBERED)(self._make_route)

@@ -10,7 +10,8 @@ import errno
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from headrace.io.http.socket_address import SocketAddress
 
@@ -18,6 +19,9 @@ from headrace.io.http.socket_address import SocketAddress
 STAGGER_SECONDS = 0.25
 # A connection that is neither established nor refused yet.
 _UNDER_WAY = (errno.EINPROGRESS, errno.EINTR)
+
+Dial: TypeAlias = Callable[[Sequence[SocketAddress]], Awaitable[socket.socket]]
+"""It makes a connected socket, as `dial` does."""
 
 
 class Unreachable(Exception):

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.io.http.address import Address
 from headrace.io.http.connection import TICK, ConnectionBroken, HttpConnection
-from headrace.io.http.dial import Unreachable, dial
+from headrace.io.http.dial import Dial, Unreachable
 from headrace.io.http.resolver import Ask, NoAddress, Resolver
 from headrace.io.http.tls import TlsContexts
 from headrace.io.process import clock
@@ -76,13 +76,14 @@ class Pool:
         closing: no request is sent any more.
     """
 
-    def __init__(self, most_idle: int, ask: Ask) -> None:
+    def __init__(self, most_idle: int, ask: Ask, dial: Dial) -> None:
         self._most_idle = most_idle
         self.open: set[HttpConnection] = set()
         self.idle: dict[HttpConnection, Origin] = {}
         self.closing = False
         self._loop = asyncio.get_running_loop()
         self._resolver = Resolver(ask)
+        self._dial = dial
         self._contexts = TlsContexts()
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_due = 0.0
@@ -96,7 +97,7 @@ class Pool:
         async with asyncio.timeout(deadline - clock.monotonic()):
             try:
                 addresses = await self._resolver.addresses(address.host, address.port)
-                socket = await dial(addresses)
+                socket = await self._dial(addresses)
             except NoAddress as error:
                 raise ConnectionBroken(str(error)) from error
             except Unreachable as error:
