@@ -107,13 +107,15 @@ class Leased:
     """One lease, as the scaler held it: `answer` is in words, empty while open or when it was given up.
 
     Attributes:
-        late: when its time was up, or its process said that it ends: from then on it only waits for subscribers.
+        seconds: what it asked for.
+        late: when its process said that it ends: from then on it only waits for subscribers.
     """
 
     at: float
     host: str
     subscription: str
     scaler: int = 0
+    seconds: float = 20.0
     late: float = FOR_EVER
     ended: float = FOR_EVER
     answer: str = ""

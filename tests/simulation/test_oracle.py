@@ -17,8 +17,11 @@ from tests.simulation.plan import (
     DEAD_LETTER,
     SUBSCRIBER,
     ChannelPlan,
+    Deed,
     EventPlan,
     Plan,
+    Script,
+    Step,
     SubscriptionPlan,
 )
 
@@ -143,6 +146,10 @@ def give_up_early(ledger: Ledger) -> None:
     ledger.parked = [ParkedCopy("e0", S, 1, 1, "gave status 503", 503, SUBSCRIBER)]
 
 
+def after_a_final_answer(ledger: Ledger) -> None:
+    ledger.posts[0].status = 400
+
+
 def too_early(ledger: Ledger) -> None:
     ledger.posts[2].at = 0.9
 
@@ -217,6 +224,7 @@ def trouble(ledger: Ledger) -> None:
         (not_on_record, Invariant.ATTEMPTS),
         (nak_before_record, Invariant.ATTEMPTS),
         (give_up_early, Invariant.ATTEMPTS),
+        (after_a_final_answer, Invariant.ATTEMPTS),
         (too_early, Invariant.EARLY),
         (short_back_off, Invariant.EARLY),
         (many_leases, Invariant.LEASES),
@@ -263,6 +271,13 @@ def test_a_strike_between_post_and_ack_excuses_a_duplicate_unless_it_hit_somebod
     assert judge(plan(), ledger) == []
     ledger.strikes = [replace(killed(1.51), hosts=("forward-1",))]
     assert found(plan(), ledger) == {Invariant.DUPLICATE, Invariant.ATTEMPTS}
+
+
+def test_a_back_off_is_as_long_as_the_answer_asks():
+    steps = (Step(Deed.ANSWER, 503, 0.01, retry_after=4),)
+    asked = plan()
+    event = replace(asked.events[0], scripts=(Script(S, SUBSCRIBER, steps),))
+    assert found(replace(asked, events=(event, asked.events[1])), good()) == {Invariant.EARLY}
 
 
 def test_a_strike_excuses_one_post_and_not_a_budget_that_begins_anew():

@@ -37,12 +37,21 @@ def no_post_before_its_back_off(history: History) -> Iterator[Failure]:
             posts = [post for post in journey.posts if post.at <= act.at]
             if not advanced or not posts or journey.name in history.edited:
                 continue
-            failures = act.attempts[stage_of(act.stage)] if act.attempts else 0
-            least = STUCK_WAIT if act.stuck else journey.terms.wait(max(failures, 1))
+            least = STUCK_WAIT if act.stuck else _back_off(history, journey, act, posts[-1])
             if act.seconds < least - 0.001:
                 words = f"{journey.name}: a back-off of {act.seconds:g} s in place of {least:g} s"
                 yield Failure(Invariant.EARLY, words, journey.event, act.at)
             yield from _too_early(history, journey, act, posts[-1])
+
+
+def _back_off(history: History, journey: Journey, record: Act, failed: Post) -> float:
+    """The back-off by the policy, or what the answer asked for if that is longer."""
+    failures = record.attempts[stage_of(record.stage)] if record.attempts else 0
+    least = journey.terms.wait(max(failures, 1))
+    asked = history.events[journey.event].script(journey.name, failed.role).step(failed.n).retry_after
+    if asked is None or history.heard(journey, failed) not in (429, 503):
+        return least
+    return max(least, min(float(asked), journey.terms.retry_after_max))
 
 
 def _too_early(history: History, journey: Journey, record: Act, failed: Post) -> Iterator[Failure]:
@@ -70,6 +79,9 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
     uncounted, known = 0, 0
     for post, following in zip(posts, [*posts[1:], None], strict=True):
         until = following.at if following is not None else FOR_EVER
+        if following is not None and _went_on_after_the_end(history, journey, post, following):
+            words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
+            yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
         counts = [
             act.attempts[place]
             for act in journey.between(post.at, until, "ASIDE")
@@ -86,6 +98,13 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
     if len(posts) > most + uncounted and not _begun_anew(history, journey, posts):
         words = f"{len(posts)} POSTs to {journey.name} {role}: {most} are allowed, and {uncounted} are not on record"
         yield Failure(Invariant.ATTEMPTS, words, journey.event, posts[-1].at)
+
+
+def _went_on_after_the_end(history: History, journey: Journey, post: Post, following: Post) -> bool:
+    heard = history.heard(journey, post)
+    if isinstance(heard, Unsure) or retryable(heard) or heard is None or heard <= 299:
+        return False
+    return not _uncounted_by_a_strike(history, journey, post, following)
 
 
 def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, following: Post) -> bool:

@@ -9,7 +9,6 @@ from tests.simulation.ledger import FOR_EVER
 from tests.simulation.oracle.failure import Failure, Invariant
 from tests.simulation.oracle.view import ACK_WAIT, History, Journey
 
-LEASE_SECONDS = 20.0
 # One question to NATS after the other, at the end of a delivery and of a lease.
 QUESTIONS = 20.0
 SWEEP = 5.0
@@ -26,12 +25,12 @@ def leases_keep_their_bounds(history: History) -> Iterator[Failure]:
             one
             for one in leases
             if (one.subscription, one.scaler) == (lease.subscription, lease.scaler)
-            and one.at <= lease.at < min(one.ended, one.late, one.at + LEASE_SECONDS)
+            and one.at <= lease.at < min(one.ended, one.late, one.at + one.seconds)
         ]
         if len(open_now) > most:
             words = f"{len(open_now)} leases on {lease.subscription} at once; {most} are allowed"
             yield Failure(Invariant.LEASES, words, at=lease.at)
-        longest = LEASE_SECONDS + 3 * terms.timeout + QUESTIONS
+        longest = lease.seconds + 3 * terms.timeout + QUESTIONS
         if lease.subscription in history.edited:
             longest += 20.0
         held = lease.ended - lease.at
@@ -67,7 +66,9 @@ def everything_is_settled_in_time(history: History) -> Iterator[Failure]:
 
 def _late(history: History, journey: Journey) -> Iterator[Failure]:
     """An event that is due and that nothing holds up goes soon."""
-    if journey.terms.order != "unordered" or journey.terms.max_ack_pending < len(history.plan.events):
+    channel = history.plan.channels[history.events[journey.event].channel]
+    window = min(terms.max_ack_pending for terms in channel.subscriptions)
+    if journey.terms.order != "unordered" or window < len(history.plan.events):
         return
     stored = history.ledger.stored.get(journey.event)
     moments = [(at, 0.0) for at, _ in (stored or [])[:1]]
