@@ -21,14 +21,15 @@ class Agenda:
     """The agenda of one loop; no consumer is on it twice."""
 
     def __init__(self) -> None:
-        self._now: set[Name] = set()
+        # In the order in which they have come, each once.
+        self._now: dict[Name, None] = {}
         self._later: dict[Name, float] = {}
         self._moments: list[tuple[float, Name]] = []
         self._filled = asyncio.Event()
 
     def add(self, names: Iterable[Name]) -> None:
         """Put these consumers on the agenda now."""
-        self._now.update(names)
+        self._now.update(dict.fromkeys(names))
         if self._now:
             self._filled.set()
 
@@ -43,7 +44,7 @@ class Agenda:
             if len(self._moments) > 2 * len(self._later) + 64:
                 self._moments = sorted((when, what) for what, when in self._later.items())
 
-    async def take(self) -> set[Name]:
+    async def take(self) -> list[Name]:
         """Wait until a consumer is due, and take all that are."""
         while True:
             now = clock.monotonic()
@@ -51,9 +52,9 @@ class Agenda:
                 moment, name = heapq.heappop(self._moments)
                 if self._later.get(name) == moment:
                     del self._later[name]
-                    self._now.add(name)
+                    self._now[name] = None
             if self._now:
-                taken, self._now = self._now, set()
+                taken, self._now = list(self._now), {}
                 self._filled.clear()
                 return taken
             with suppress(TimeoutError):
