@@ -13,11 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulation.history import Outcome
-
 from tests.simulation import environment, search
 from tests.simulation import plan as plans
 from tests.simulation.bugs.hunt import BUGS, hunt
+from tests.simulation.history import Outcome
 from tests.simulation.oracle.failure import Failure
 from tests.simulation.plan import Plan
 from tests.simulation.search import Search

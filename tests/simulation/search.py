@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.simulation.history import Outcome, run
-
 from infra.cache import CACHE
 from tests.simulation import environment
 from tests.simulation import plan as plans
+from tests.simulation.history import Outcome, run
 from tests.simulation.oracle.failure import Failure, Invariant
 from tests.simulation.oracle.judge import judge
 from tests.simulation.plan import Plan

@@ -1,0 +1,106 @@
+"""One history: from its plan to what happened in it.
+
+A plan gives the same history each time, in whichever process: the same passages of the same bytes at the same times,
+which `Outcome.hash` stands for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation import environment
+from tests.simulation.ledger import Ledger
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.oracle.failure import Failure
+from tests.simulation.oracle.judge import judge
+from tests.simulation.plan import Plan
+from tests.simulation.strikes import Strikes
+from tests.simulation.world.witness import Witness
+from tests.simulation.world.world import World
+
+# Longer than a lease and the scaler's sweeps.
+QUIET_SECONDS = 35.0
+LOOK_SECONDS = 0.5
+OVERDUE = "events of an earlier lease did not come back, order is not sure"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a plan has led to.
+
+    Attributes:
+        hash: of all passages between hosts.
+        seconds: how long it took, by its own clock.
+        broken: the simulation itself has failed, in words; empty for a history that came to its end.
+    """
+
+    plan: Plan
+    ledger: Ledger
+    failures: list[Failure] = field(default_factory=list)
+    hash: str = ""
+    seconds: float = 0.0
+    callbacks: int = 0
+    passages: int = 0
+    broken: str = ""
+    counters: Counter[str] = field(default_factory=Counter)
+
+
+def run(plan: Plan) -> Outcome:
+    """Run a history; `tests.simulation.environment.prepare` comes before the first one of a process."""
+    loop = SimulatedLoop(plan.seed, shuffle=plan.shuffle)
+    ledger = Ledger()
+    outcome = Outcome(plan, ledger)
+    world = World(plan, loop, ledger)
+    witness = Witness(plan, ledger, world.model, world.subscription, loop.time, environment.EPOCH)
+    strikes = Strikes(world, witness)
+    world.model.frames = strikes.watch
+
+    def note(level: str, words: str, values: dict[str, Any]) -> None:
+        if level == "error":
+            ledger.troubles.append(f"{loop.now:.3f} {words} {values}")
+        elif words == OVERDUE:
+            ledger.overdue.append((loop.now, world.subscription(values["consumer"])))
+
+    def trouble(context: dict[str, Any]) -> None:
+        note("error", str(context.get("message")), {"error": repr(context.get("exception"))})
+
+    loop.on_trouble = trouble
+    with environment.of(loop, plan.seed, world.variables(), note):
+        try:
+            loop.run(_course(world, strikes, witness))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it belongs to this history
+            outcome.broken = f"{type(error).__name__}: {error}"
+        finally:
+            outcome.hash, outcome.seconds = world.network.hash, loop.now
+            outcome.callbacks, outcome.passages = loop.callbacks, world.network.passages
+            for host in world.hosts.values():
+                if host.process is not None:
+                    loop.bury(host.process)
+            loop.close()
+    if not outcome.broken:
+        outcome.failures = judge(plan, ledger)
+    return outcome
+
+
+async def _course(world: World, strikes: Strikes, witness: Witness) -> None:
+    """Start, events, and the wait until nothing is left to do."""
+    producers = await world.begin()
+    began = world.loop.now
+    strikes.begin()
+    producing = world.network.boot(world.hosts["producer"], producers.run()).program
+    assert producing is not None
+    await asyncio.wait([producing])
+    ledger, plan = world.ledger, world.plan
+    last, patience = began + max((event.at for event in plan.events), default=0.0), plan.patience
+    while not world.settled() or world.loop.now < strikes.over_at:
+        if world.loop.now > max(last, ledger.healed_at) + patience:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    if world.settled():
+        ledger.quiet_at = world.loop.now
+    await asyncio.sleep(QUIET_SECONDS)
+    ledger.last_at = world.loop.now
+    witness.take_stock()
