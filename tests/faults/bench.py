@@ -17,21 +17,19 @@ from typing import Any
 
 import nats.errors
 
-from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace.core.delivery.subscriber import Subscriber
-from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.jetstream.api import JetStreamApi
-from headrace.io.nats.client import Client
-from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
-from headrace_operator.scaling.scaler import Scaler
+from headrace.core.delivery.lease import Lease
+from headrace_operator.scaling.lease_client import LeaseClient
 from tests.faults.lane import Lane
 from tests.faults.ledger import Held, Row, Strike, allow, settle
-from tests.faults.processes import Cluster, Host, SinkProcess
+from tests.faults.network import BENCH, Network
+from tests.faults.processes import Cluster, Host, ScalerProcess, SinkProcess
 from tests.faults.producer import Producer
+from tests.faults.scaling import scale
 from tests.faults.sink import Sink
 from tests.support.functions.functions import TOKEN
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import METADATA_KEY, ApiError, Nats, Stored, metadata
+from tests.support.programs.process import LOOPBACK, Site
 
 ASK_AGAIN = 0.1
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
@@ -46,13 +44,16 @@ class Bench:
         forwards: a lease goes to the one whose turn it is.
     """
 
-    def __init__(self, directory: Path, row: Row, server: NatsServer | Cluster, size: float) -> None:
+    def __init__(
+        self, directory: Path, row: Row, server: NatsServer | Cluster, size: float, network: Network | None = None
+    ) -> None:
         self.directory = directory
         self.row = row
         self.rng = random.Random(row.seed)
         self.size = size
         self.server = server
-        self.sink = Sink()
+        self.network = network
+        self.sink = Sink(address=self.site(BENCH).address)
         self.lanes: list[Lane] = []
         self.receive = self.host("receive")
         self.forwards = [self.host("forward")]
@@ -65,10 +66,15 @@ class Bench:
         self._turn = 0
         self._clients: list[LeaseClient] = []
         self._scaling: asyncio.Task[None] | None = None
+        self.scaler: ScalerProcess | None = None
 
-    def host(self, target: str, **settings: str) -> Host:
-        """A function that is not started yet."""
-        return Host(target, self.server.url, self.directory, **settings)
+    def site(self, host: str) -> Site:
+        """Where a process of this host runs; all on loopback without a network."""
+        return self.network.site(host) if self.network is not None else LOOPBACK
+
+    def host(self, target: str, name: str = "", **settings: str) -> Host:
+        """A function that is not started yet; `name` of its host, if it is not the function's."""
+        return Host(target, self.server.url, self.directory, site=self.site(name or target), **settings)
 
     @property
     def forward(self) -> Host:
@@ -95,6 +101,8 @@ class Bench:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop_scaler()
+        if self.scaler is not None:
+            self.scaler.kill()
         for client in self._clients:
             await client.__aexit__()
         for host in (self.receive, *self.forwards, *self.others):
@@ -108,7 +116,7 @@ class Bench:
         self.sink.close()
 
     async def second_forward(self, **settings: str) -> Host:
-        host = self.host("forward", **settings)
+        host = self.host("forward", "forward-2", **settings)
         await asyncio.to_thread(host.start)
         self.forwards.append(host)
         return host
@@ -178,22 +186,27 @@ class Bench:
         await ready.wait()
 
     async def _scale(self, ready: asyncio.Event) -> None:
-        connection = Client(NatsSettings(url=self.server.url))
-        async with LeaseClient(TOKEN) as client:
+        await scale(
+            self.server.url,
+            [lane.channel.stream for lane in self.lanes],
+            lambda: self.turn().url,
+            ready.set,
+            max_in_flight=self.max_in_flight,
+            sweep_seconds=self.sweep_seconds,
+        )
 
-            async def open_lease(_: Subscriber, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
-                return await client.open(self.turn().url, lease, meanwhile)
-
-            api = JetStreamApi(connection)
-            scaler = Scaler(
-                connection, api, open_lease, max_in_flight=self.max_in_flight, sweep_seconds=self.sweep_seconds
-            )
-            scaler.serve(lane.channel.stream for lane in self.lanes)
-            ready.set()
-            try:
-                await scaler.run()
-            finally:
-                await connection.close()
+    async def start_scaler_process(self) -> ScalerProcess:
+        """The same as a process of its own, on the host `operator` of a network."""
+        self.scaler = ScalerProcess(
+            self.site("operator"),
+            nats_url=self.server.url,
+            streams=[lane.channel.stream for lane in self.lanes],
+            forwards=[host.url for host in self.forwards],
+            max_in_flight=self.max_in_flight,
+            sweep_seconds=self.sweep_seconds,
+        )
+        await asyncio.to_thread(self.scaler.start)
+        return self.scaler
 
     async def stop_scaler(self) -> None:
         task, self._scaling = self._scaling, None
@@ -266,7 +279,7 @@ class Bench:
     async def account(self) -> None:
         """Draw up the row; the functions may have gone, nats-server must be there."""
         for lane in self.lanes:
-            stored = await self.stored(lane.channel.stream)
+            stored = await self._count(lane.channel.stream)
             prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside.parked.{lane.consumer}."
             parked = [one for one in await self.stored(lane.channel.aside) if one.subject.startswith(prefix)]
             held = Held(
@@ -274,11 +287,14 @@ class Bench:
                 replies=list(lane.reply.arrivals) if lane.replies else None,
                 dead=list(lane.dead.arrivals),
                 parked=[one.headers["ce-id"] for one in parked],
-                stored=[one.headers["ce-id"] for one in stored],
+                stored=stored,
                 left=await self._left(lane),
             )
             settle(self.row, lane.sent, held)
             allow(self.row, held, self.strikes)
+
+    async def _count(self, stream: str) -> int:
+        return int((await self.nats.call(f"STREAM.INFO.{stream}"))["state"]["messages"])
 
     async def stored(self, stream: str) -> list[Stored]:
         """All that a stream holds; a cluster may still be electing."""

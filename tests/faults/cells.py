@@ -5,8 +5,10 @@ from tests.faults import (
     cells_forward,
     cells_leases,
     cells_limits,
+    cells_machine,
     cells_nats,
     cells_order,
+    cells_partition,
     cells_receive,
     cells_subscriber,
 )
@@ -18,8 +20,10 @@ __all__ = [
     "cells_forward",
     "cells_leases",
     "cells_limits",
+    "cells_machine",
     "cells_nats",
     "cells_order",
+    "cells_partition",
     "cells_receive",
     "cells_subscriber",
 ]

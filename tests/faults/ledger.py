@@ -41,7 +41,7 @@ class Held:
 
     Attributes:
         replies: of a subscriber that answers each event with one of its own, `r-` before the id; None without.
-        stored: ids in the channel's stream.
+        stored: how many the channel's stream holds.
         left: not settled when the time was up.
     """
 
@@ -49,7 +49,7 @@ class Held:
     replies: list[Arrival] | None
     dead: list[Arrival]
     parked: list[str]
-    stored: list[str]
+    stored: int
     left: int
 
 
@@ -155,7 +155,7 @@ def settle(row: Row, sent: Sent, held: Held) -> None:
     row.accepted += len(sent.accepted)
     row.refused += len(sent.refused)
     row.unknown += len(sent.unknown)
-    row.stored += len(held.stored)
+    row.stored += held.stored
     row.delivered += len(delivered)
     row.dead += len(dead)
     row.parked += len(parked)

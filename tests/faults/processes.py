@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -18,7 +21,7 @@ from bench.processes import peak_rss
 from tests.faults.sink import Arrival
 from tests.support.functions.functions import Function
 from tests.support.nats.nats_server import NatsServer
-from tests.support.programs.process import Running
+from tests.support.programs.process import LOOPBACK, Running, Site
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,9 +49,10 @@ class Host(Function):
 
     peak = 0
 
-    def __init__(self, target: str, nats_url: str, directory: Path, **settings: str) -> None:
+    def __init__(self, target: str, nats_url: str, directory: Path, *, site: Site = LOOPBACK, **settings: str) -> None:
         port = own_port()
-        super().__init__(target, nats_url, directory, ready=True, PORT=str(port), **settings)
+        super().__init__(target, nats_url, directory, ready=True, HOST=site.address, PORT=str(port), **settings)
+        self.site = site
         self.port = port
 
     @property
@@ -96,19 +100,24 @@ class Host(Function):
 
 
 class Cluster:
-    """Three nats-servers on loopback that form one cluster; channels have three replicas."""
+    """Three nats-servers that form one cluster; channels have three replicas."""
 
-    def __init__(self, directory: Path) -> None:
-        routes = [own_port() for _ in range(3)]
-        peers = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in routes)
+    NAMES = ("n0", "n1", "n2")
+
+    def __init__(self, directory: Path, site: Callable[[str], Site] = lambda _: LOOPBACK) -> None:
+        """Args:
+        site: where each of the three runs.
+        """
+        listens = {name: f"{site(name).address}:{own_port()}" for name in self.NAMES}
+        peers = ", ".join(f'"nats-route://{listen}"' for listen in listens.values())
         self.nodes = [
             NatsServer(
-                directory / f"n{number}",
-                config=f'server_name: "n{number}"\n'
-                f'cluster {{ name: bench, listen: "127.0.0.1:{port}", routes: [{peers}] }}',
+                directory / name,
+                config=f'server_name: "{name}"\ncluster {{ name: bench, listen: "{listen}", routes: [{peers}] }}',
                 port=own_port(),
+                site=site(name),
             )
-            for number, port in enumerate(routes)
+            for name, listen in listens.items()
         ]
 
     @property
@@ -125,6 +134,30 @@ class Cluster:
 
     def node(self, name: str) -> NatsServer:
         return self.nodes[int(name.removeprefix("n"))]
+
+
+class ScalerProcess:
+    """The scaler as a process of its own (`tests.faults.scaling`)."""
+
+    def __init__(self, site: Site, **asked: Any) -> None:
+        self._command = [*site.within, sys.executable, "-m", "tests.faults.scaling", json.dumps(asked)]
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
 
 
 class SinkProcess:

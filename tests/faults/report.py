@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from tests.faults.ledger import Row
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "faults.md"
+_PARTITIONS = re.compile(r"<!-- partitions: .*?<!-- /partitions -->\n", re.DOTALL)
 BY_HAND = Path(__file__).with_name("findings.md")
 
 HEAD = """# What faults do to events
@@ -56,13 +58,26 @@ def line(row: Row) -> str:
     return "; ".join([f"{'FAILED' if faults else 'ok'} {row.seconds} s: {counts}", *notes, *faults])
 
 
+def partition_part(page: str) -> str:
+    """What `tests.faults.partitions` has written into a page; empty where it has not."""
+    found = _PARTITIONS.search(page)
+    return found[0] if found else ""
+
+
+def sections(rows: list[Row]) -> list[str]:
+    """A table for each module of cells, with a line of words for each cell."""
+    played = {row.cell for row in rows}
+    modules = groupby((name for name in CELLS if name in played), lambda name: CELLS[name].run.__module__)
+    return [_section(module, list(names), rows) for module, names in modules]
+
+
 def write(rows: list[Row], *, long: bool) -> Path:
     """Replace the page."""
     failed = [row for row in rows if row.faults()]
     parts = [_head(rows, failed, long=long)]
-    for module, names in groupby(CELLS, lambda name: CELLS[name].run.__module__):
-        parts.append(_section(module, list(names), rows))
-    parts.append(stranger_table.kept(PAGE.read_text(encoding="utf-8")))
+    parts += sections(rows)
+    page = PAGE.read_text(encoding="utf-8")
+    parts += [stranger_table.kept(page), partition_part(page)]
     parts.append(BY_HAND.read_text(encoding="utf-8"))
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return PAGE
@@ -77,8 +92,8 @@ def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
         date=datetime.now(UTC).date(),
         run="a long run" if long else "a short run, with a third of the events",
         kept=kept,
-        bound=max(cell.bound for cell in CELLS.values()),
-        late=3 * max(cell.bound for cell in CELLS.values()),
+        bound=max(cell.bound for cell in CELLS.values() if not cell.lacks),
+        late=3 * max(cell.bound for cell in CELLS.values() if not cell.lacks),
         python=platform.python_version(),
         nats=nats.rsplit("v", 1)[-1].strip(),
         uvicorn=version("uvicorn"),

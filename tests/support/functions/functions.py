@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.nats.nats_server import free_port
-from tests.support.programs.process import STOP_SECONDS, Running
+from tests.support.programs.process import LOOPBACK, STOP_SECONDS, Running
 
 TOKEN = "the-shared-token"
 
@@ -22,9 +22,11 @@ class Function:
 
     Attributes:
         program: what Python runs.
+        site: where it runs.
     """
 
     program: tuple[str, str] = ("-m", "headrace.host")
+    site = LOOPBACK
 
     def __init__(self, target: str, nats_url: str, directory: Path, *, ready: bool = True, **settings: str) -> None:
         """Args:
@@ -49,7 +51,7 @@ class Function:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.site.address}:{self.port}"
 
     @property
     def metrics(self) -> int:
@@ -58,7 +60,9 @@ class Function:
 
     def start(self) -> Function:
         command = [sys.executable, *self.program]
-        self._process = Running(self.target, command, self.port, self._directory, self._environment, inherit=False)
+        self._process = Running(
+            self.target, command, self.port, self._directory, self._environment, inherit=False, site=self.site
+        )
         self._process.wait_until_ready() if self._ready else self._process.wait_until_open()
         return self
 

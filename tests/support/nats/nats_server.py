@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.programs.nats_server import binary
+from tests.support.programs.process import LOOPBACK, Site
 
 # Two busy cores: the server is up in 50 ms when it is alone, in seconds when it is not.
 START_SECONDS = 90.0
@@ -35,6 +36,7 @@ class NatsServer:
         domain: str = "",
         limits: str = "",
         store: str = "",
+        site: Site = LOOPBACK,
     ) -> None:
         """Args:
         directory: for configuration, log and data; made when it does not exist.
@@ -45,6 +47,7 @@ class NatsServer:
         """
         self.data = directory / "jetstream"
         self.port = port or free_port()
+        self._site = site
         self._log = directory / "nats-server.log"
         self._config = directory / "nats-server.conf"
         self._extra = config
@@ -55,7 +58,7 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self._site.address}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -71,10 +74,12 @@ class NatsServer:
         """Start and wait until it serves JetStream; with other configuration lines than before, if given."""
         assert self._process is None, "the server runs already"
         self._extra = self._extra if config is None else config
+        listen = f"{self._site.address}:{self.port}"
         jetstream = f'store_dir: "{self.data}"{self._domain}{self._limits}'
-        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\njetstream {{ {jetstream} }}\n{self._extra}\n')
+        self._config.write_text(f'listen: "{listen}"\njetstream {{ {jetstream} }}\n{self._extra}\n')
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([binary(), "-c", str(self._config)], stdout=log, stderr=log)
+            command = [*self._site.within, binary(), "-c", str(self._config)]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
         self._wait_until_it_serves()
         return self
 
@@ -116,7 +121,7 @@ class NatsServer:
             if self._process.poll() is not None:
                 self._process = None
                 break
-            if _info(self.port).get("jetstream"):
+            if _info(self._site.address, self.port).get("jetstream"):
                 return
             time.sleep(_POLL_SECONDS)
         self.kill()
@@ -131,10 +136,10 @@ def free_port() -> int:
         return port
 
 
-def _info(port: int) -> dict[str, Any]:
+def _info(address: str, port: int) -> dict[str, Any]:
     """What the server says of itself to a new client; empty while it does not listen."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as client:
+        with socket.create_connection((address, port), timeout=1) as client:
             line = client.makefile("rb").readline()
     except OSError:
         return {}

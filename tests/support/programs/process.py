@@ -1,4 +1,4 @@
-"""A child process that serves on one loopback port: started, waited for, stopped.
+"""A child process that serves on one port, of loopback mostly: started, waited for, stopped.
 
 Used by the host tests and by the bench. Its output goes to a file; a process that does not come up is reported with
 the end of it.
@@ -14,9 +14,25 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 START_SECONDS = 90
 STOP_SECONDS = 35  # a lease of 25 s at most, and then some
+
+
+class Site(NamedTuple):
+    """Where a process runs: on loopback, if nothing is said.
+
+    Attributes:
+        address: on which it listens.
+        within: words before its command, which take it into a name space.
+    """
+
+    address: str = "127.0.0.1"
+    within: tuple[str, ...] = ()
+
+
+LOOPBACK = Site()
 
 
 class DidNotStart(Exception):
@@ -24,7 +40,7 @@ class DidNotStart(Exception):
 
 
 class Running:
-    """A child process on one loopback port."""
+    """A child process on one port."""
 
     def __init__(
         self,
@@ -35,6 +51,7 @@ class Running:
         environment: Mapping[str, str],
         *,
         inherit: bool = True,
+        site: Site = LOOPBACK,
     ) -> None:
         """Start it.
 
@@ -44,16 +61,17 @@ class Running:
         """
         self.name = name
         self.port = port
+        self._address = site.address
         self._log = directory / f"{name}-{port}.log"
         surrounding = os.environ if inherit else {}
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(
-                command, cwd=directory, env={**surrounding, **environment}, stdout=log, stderr=log
+                [*site.within, *command], cwd=directory, env={**surrounding, **environment}, stdout=log, stderr=log
             )
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._address}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -110,7 +128,7 @@ class Running:
 
     def _open(self) -> bool:
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            socket.create_connection((self._address, self.port), timeout=1).close()
         except OSError:
             return False
         return True
