@@ -18,12 +18,15 @@ from tests.simulation.oracle.failure import Failure
 from tests.simulation.oracle.judge import judge
 from tests.simulation.plan import Plan
 from tests.simulation.strikes import Strikes
+from tests.simulation.world.stock import Stock
 from tests.simulation.world.witness import Witness
 from tests.simulation.world.world import World
 
+# Programs that have just begun still do something.
+REST_SECONDS = 2.0
 # Longer than a lease and the scaler's sweeps.
 QUIET_SECONDS = 35.0
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 OVERDUE = "events of an earlier lease did not come back, order is not sure"
 
 
@@ -54,6 +57,7 @@ def run(plan: Plan) -> Outcome:
     ledger = Ledger()
     outcome = Outcome(plan, ledger)
     world = World(plan, loop, ledger)
+    stock = Stock(world)
     witness = Witness(plan, ledger, world.model, world.subscription, loop.time, environment.EPOCH)
     strikes = Strikes(world, witness)
     world.model.frames = strikes.watch
@@ -70,7 +74,7 @@ def run(plan: Plan) -> Outcome:
     loop.on_trouble = trouble
     with environment.of(loop, plan.seed, world.variables(), note):
         try:
-            loop.run(_course(world, strikes, witness))
+            loop.run(_course(world, strikes, witness, stock))
         except Exception as error:  # noqa: BLE001  # whatever it is, it belongs to this history
             outcome.broken = f"{type(error).__name__}: {error}"
         finally:
@@ -85,9 +89,11 @@ def run(plan: Plan) -> Outcome:
     return outcome
 
 
-async def _course(world: World, strikes: Strikes, witness: Witness) -> None:
+async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock) -> None:
     """Start, events, and the wait until nothing is left to do."""
     producers = await world.begin()
+    await asyncio.sleep(REST_SECONDS)
+    stock.baseline()
     began = world.loop.now
     strikes.begin()
     producing = world.network.boot(world.hosts["producer"], producers.run()).program
@@ -99,8 +105,10 @@ async def _course(world: World, strikes: Strikes, witness: Witness) -> None:
         if world.loop.now > max(last, ledger.healed_at) + patience:
             break
         await asyncio.sleep(LOOK_SECONDS)
+        stock.look()
     if world.settled():
         ledger.quiet_at = world.loop.now
     await asyncio.sleep(QUIET_SECONDS)
     ledger.last_at = world.loop.now
     witness.take_stock()
+    stock.take()

@@ -15,6 +15,8 @@ from tests.simulation.environment import dial
 PORT = 8080
 # uvicorn looks so often whether it is told to end.
 TICK_SECONDS = 0.1
+# And its pod is asked so often whether it is ready.
+PROBE_SECONDS = 1.0
 
 
 class FunctionProgram:
@@ -22,11 +24,12 @@ class FunctionProgram:
 
     Attributes:
         ending: it was told to end.
+        ready: it has found NATS, as its readiness probe says.
     """
 
     def __init__(self, target: str) -> None:
         self.app = _forward() if target == "forward" else application(target)
-        self.ending = False
+        self.ending = self.ready = False
         self._server = _Server(self.app, None)
         self._server.config.port = PORT
         self._told = asyncio.Event()
@@ -37,6 +40,10 @@ class FunctionProgram:
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         await server.startup()
+        while not (self.ending or self.ready):
+            self.ready = await self.app.ready()
+            if not self.ready:
+                await asyncio.sleep(PROBE_SECONDS)
         await self._told.wait()
         await asyncio.sleep(TICK_SECONDS)
         await server.shutdown()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,10 +57,11 @@ class OperatorProgram:
             before = len(listeners)
             work = ChannelWork(self._channels, passes, served, workers=WORKERS)
             self._listeners = listeners[before:]
-            working = asyncio.gather(work.run(), served.tell_of_backlogs())
-            await self._told.wait()
+            working = asyncio.create_task(_work(work, served))
+            await asyncio.wait([working, asyncio.create_task(self._told.wait())], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
-            await asyncio.wait([working])
+            with suppress(asyncio.CancelledError):
+                await working
         await client.close()
 
     def terminate(self) -> None:
@@ -74,3 +76,9 @@ class OperatorProgram:
 
     async def _open_lease(self, leases: LeaseClient, _url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         return await self._open(leases, lease, meanwhile)
+
+
+async def _work(work: ChannelWork, served: ChannelScaler) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work.run(), name="work")
+        tasks.create_task(served.tell_of_backlogs(), name="backlogs")

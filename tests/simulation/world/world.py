@@ -186,7 +186,7 @@ class World:
 
     async def _open_lease(self, scaler: int, client: LeaseClient, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         """Open a lease at one of the forwards that a Service would choose among."""
-        up = [name for name in FORWARDS if name in self.programs and not self.programs[name].ending]
+        up = [name for name in FORWARDS if self._takes_requests(name)]
         name = self.loop.chance.choice(up or FORWARDS)
         held = Leased(self.loop.now, name, self.subscription(lease.consumer), scaler, seconds=lease.seconds)
         self.ledger.leases.append(held)
@@ -207,6 +207,10 @@ class World:
             return answer
         finally:
             held.ended = self.loop.now
+
+    def _takes_requests(self, name: str) -> bool:
+        program = self.programs.get(name)
+        return isinstance(program, FunctionProgram) and program.ready and not program.ending
 
     def subscription(self, consumer: str) -> str:
         """`c0/s0` of a consumer's name."""

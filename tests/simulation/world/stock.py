@@ -1,0 +1,76 @@
+"""What is alive and what is counted, host by host: before the first event, now and then, and at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.core import metric_families as families
+from headrace.core.metrics import Distribution, FamilyKind
+from tests.simulation.world.functions import FunctionProgram
+from tests.simulation.world.operators import OperatorProgram
+from tests.simulation.world.world import OPERATOR, World
+
+
+class Stock:
+    """It looks at the product's own numbers; of a process that has gone it forgets them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._ledger = world.ledger
+        self._before: dict[Any, Mapping[Any, float]] = {}
+
+    def baseline(self) -> None:
+        """No event has come yet."""
+        found = self._alive()
+        for name in self._world.programs:
+            # The inbox for answers is opened with the first question, and stays.
+            subscriptions = f"subscriptions of {name}"
+            found[subscriptions] = max(1, found.get(subscriptions, 0))
+        self._ledger.baseline = found
+
+    def look(self) -> None:
+        """Compare counters with those of the look before."""
+        for name, program in self._world.programs.items():
+            if not isinstance(program, FunctionProgram):
+                continue
+            now, before = _counters(program), self._before.get(program, {})
+            for key, value in before.items():
+                if now.get(key, 0.0) < value:
+                    self._ledger.decreased.append(f"{name} {key}: {value:g}, then {now.get(key, 0.0):g}")
+            self._before[program] = now
+
+    def take(self) -> None:
+        """Nothing is left to do."""
+        self.look()
+        world, ledger = self._world, self._ledger
+        ledger.at_rest = self._alive()
+        operator = world.programs.get(OPERATOR)
+        if isinstance(operator, OperatorProgram) and operator.served is not None:
+            for row in operator.served.scaler.rows():
+                ledger.counted[f"{row['channel']}/{row['subscription']}"] = row["events"]
+        for channel in world.channels.channels:
+            conditions = (channel.get("status") or {}).get("conditions") or ()
+            bad = {one["type"]: one.get("reason", "") for one in conditions if one["status"] == "False"}
+            ledger.conditions[channel["metadata"]["name"]] = bad
+
+    def _alive(self) -> dict[str, int]:
+        found = {}
+        for name in self._world.programs:
+            process = self._world.hosts[name].process
+            if process is not None:
+                found[f"tasks of {name}"] = sum(not task.done() for task in process.tasks)
+        for connection in self._world.model.connections:
+            name = f"subscriptions of {self._world.network.at(connection.peer[0]).name}"
+            found[name] = found.get(name, 0) + len(connection.subscriptions)
+        return found
+
+
+def _counters(program: FunctionProgram) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for name, series in program.app.snapshot().items():
+        if families.BY_NAME[name].kind is FamilyKind.GAUGE:
+            continue
+        for labels, value in series.items():
+            found[name, labels] = sum(value.counts) if isinstance(value, Distribution) else value
+    return found
