@@ -31,7 +31,7 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
-from headrace.io.process.calculation import calculate
+from headrace.io.process.calculation import undertaking
 from headrace.io.process.mount import LastGood, texts
 from headrace.io.process.secret_names import SecretNamesReader
 from headrace.reconcile import VERBS, Around, reconcile
@@ -121,19 +121,20 @@ class Reconciling:
             return await lend(body, self._admin, self._named_now)
         # Only an answer with functions needs the token.
         token = await asyncio.to_thread(self._token.load) if self._settings.image else None
-        around = Around(
-            self._defaults_now() if self._settings.defaults_dir else None,
-            self._tenants_now(),
-            self._named_now(),
-            digests=None if token is None else caller_token.digests(token),
-            delivery_keys=None if token is None else caller_token.delivery_keys(token),
-            elsewhere=self._elsewhere,
-            installation=self._installation,
-            calculate=calculate,
-        )
-        now = clock.now()
-        answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
-        return await calculate(len(body) // 1024, json_response, 200, answer)
+        things = len(body) // 1024
+        async with undertaking(things) as undertaken:
+            around = Around(
+                self._defaults_now() if self._settings.defaults_dir else None,
+                self._tenants_now(),
+                self._named_now(),
+                digests=None if token is None else caller_token.digests(token),
+                delivery_keys=None if token is None else caller_token.delivery_keys(token),
+                elsewhere=self._elsewhere,
+                installation=self._installation,
+                calculate=undertaken.calculate,
+            )
+            asked = reconcile(verb, body, api=self._admin, settings=self._settings, now=clock.now(), around=around)
+            return await undertaken.calculate(things, json_response, 200, await asked)
 
     def _elsewhere(self, url: str) -> RemoteAdmin:
         # Imported on demand: it brings aiohttp.

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 
+from headrace.core import json_text
 from headrace.core.channel.hook import CustomizeAnswer, HookRequest, HookResponse
 from headrace.core.errors import Unavailable
 from headrace.io.process import tls
@@ -102,6 +103,6 @@ def parse(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -
         Unavailable: another program than reconcile has answered.
     """
     try:
-        return from_json(json.loads(text))
+        return from_json(json.loads(text, object_hook=json_text.given))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}") from error

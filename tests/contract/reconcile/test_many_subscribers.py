@@ -1,6 +1,7 @@
 """A channel of 3,000 subscribers is one of many: while `reconcile` decides about it, others are answered.
 
-Before the decisions ran on a thread, the probes and all other channels waited for up to 0.6 s, a quarter of the call.
+When the decisions ran on the loop, the probes and all other channels waited for a quarter of the call; on a thread that
+holds the loop up to parse, to collect garbage and to free, for 4 and 6 %. Now it is 1 and 2 %.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.nats.nats_server import NatsServer
 
 MANY = 3_000
 # Of the whole call; the rest of the machine is slower together with it.
-LONGEST_PART = 0.15
+LONGEST_PART = 0.1
 
 
 def test_probes_and_other_channels_are_answered_while_a_large_channel_is_under_way(
@@ -45,9 +46,11 @@ def test_probes_and_other_channels_are_answered_while_a_large_channel_is_under_w
             repeated(lambda: sync(function.port, other)) as others,
         ):
             began = time.monotonic()
-            answer = sync(function.port, whole)
+            text = post(function.port, whole)
             took = time.monotonic() - began
 
+    # Read after the clocks have stopped: meanwhile the clients of this process would wait, too.
+    answer = json.loads(text)
     assert len(answer["children"]) == MANY + 1
     assert len(answer["status"]["subscribers"]) == MANY
     assert max(probes) < LONGEST_PART * took
@@ -79,13 +82,18 @@ def repeated(ask: Callable[[], object]) -> Iterator[list[float]]:
 
 
 def sync(port: int, request: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(post(port, request))
+    return found
+
+
+def post(port: int, request: bytes) -> bytes:
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     client.request("POST", "/sync", request, {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"})
     answer = client.getresponse()
-    found: dict[str, Any] = json.loads(answer.read())
+    text = answer.read()
     client.close()
-    assert answer.status == 200, found
-    return found
+    assert answer.status == 200, text[:1000]
+    return text
 
 
 def probe(port: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn, Self
 
+from headrace.core import json_text
 from headrace.core.channel.guests import Guests
 from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.errors import InvalidSpec, Refused
@@ -350,7 +351,7 @@ def _loaded(body: bytes) -> dict[str, Any]:
         words = f"the body holds more than {MOST_VALUES} values: no channel and its objects have so many"
         raise Refused(f"{words}; look for an object that somebody has filled", status=413)
     try:
-        request = json.loads(body, parse_constant=_no_number, parse_float=_finite)
+        request = json.loads(body, parse_constant=_no_number, parse_float=_finite, object_hook=json_text.given)
     except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"body is not JSON ({error}): send what Metacontroller sends", field="body") from None
     return _object(request, "body")

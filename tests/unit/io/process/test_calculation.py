@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
-from headrace.io.process.calculation import MOST_ON_THE_LOOP, calculate, in_slices
+from headrace.io.process import calculation
+from headrace.io.process.calculation import LONGEST_TURN, MOST_ON_THE_LOOP, calculate, in_slices, undertaking
 
 
 def _where() -> tuple[str, bool]:
@@ -68,3 +71,66 @@ async def test_a_loop_over_many_things_lets_others_in_and_keeps_their_order() ->
 
     assert seen == list(range(1_000))
     assert len(between) >= 1_000 // MOST_ON_THE_LOOP
+
+
+async def test_the_thread_gives_the_loop_its_turn_soon() -> None:
+    await calculate(1_000_000, int)
+
+    assert sys.getswitchinterval() == pytest.approx(LONGEST_TURN)
+
+
+class _Value:
+    """Counts how many of its kind have gone."""
+
+    gone = 0
+
+    def __del__(self) -> None:
+        _Value.gone += 1
+
+
+def _many() -> dict[str, dict[str, dict[str, _Value]]]:
+    return {"children": {"Deployment.apps/v1": {f"shop/{index}": _Value() for index in range(5_000)}}}
+
+
+async def test_what_a_large_call_has_made_goes_in_slices_and_all_of_it() -> None:
+    _Value.gone, seen = 0, [0]
+
+    async def look() -> None:
+        while True:
+            seen.append(_Value.gone)
+            await asyncio.sleep(0)
+
+    looker = asyncio.ensure_future(look())
+    async with undertaking(1_000_000) as undertaken:
+        await undertaken.calculate(1_000_000, _many)
+    looker.cancel()
+
+    seen.append(_Value.gone)
+    assert seen[-1] == 5_000
+    assert max(later - before for before, later in pairwise(seen)) <= MOST_ON_THE_LOOP
+
+
+async def test_a_value_that_somebody_else_has_is_left_whole() -> None:
+    held = _many()
+
+    async with undertaking(1_000_000) as undertaken:
+        await undertaken.calculate(1_000_000, lambda: held)
+
+    assert len(held["children"]["Deployment.apps/v1"]) == 5_000
+
+
+async def test_the_collector_waits_for_the_end_of_large_calls_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gc.isenabled()
+    async with undertaking(1_000_000), undertaking(1_000_000):
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    async with undertaking(1):
+        assert gc.isenabled()
+
+    monkeypatch.setattr(calculation, "LONGEST_UNCOLLECTED", 0.0)
+    async with undertaking(1_000_000):
+        async with undertaking(1_000_000):
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        async with undertaking(1_000_000):
+            assert gc.isenabled()
