@@ -83,10 +83,10 @@ def prepare() -> None:
         logger.propagate = False
         logger.setLevel(logging.ERROR)
     # It would write the same again for each function that starts.
-    uvicorn.Config.configure_logging = lambda _: None  # type: ignore[method-assign]
+    uvicorn.Config.configure_logging = lambda _: None
     # What a set holds is visited by its hash, which for such an object is its address: no seed decides that.
     for kind in (asyncio.Event, HttpConnection):
-        kind.__hash__ = _age  # type: ignore[method-assign,assignment]
+        kind.__hash__ = _age
     sys.unraisablehook = _unraisable
     gc.collect()
     gc.freeze()
@@ -103,7 +103,7 @@ def _age(thing: Any) -> int:
     number = thing.__dict__.get("_number")
     if number is None:
         loop = asyncio.get_running_loop()
-        number = thing._number = loop.next_number()  # type: ignore[attr-defined]
+        number = thing._number = loop.next_number()
     return int(number)
 
 

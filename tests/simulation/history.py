@@ -7,15 +7,12 @@ which `Outcome.hash` stands for.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation import environment
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.oracle.failure import Failure
-from tests.simulation.oracle.judge import judge
 from tests.simulation.plan import Plan
 from tests.simulation.strikes import Strikes
 from tests.simulation.world.stock import Stock
@@ -42,13 +39,11 @@ class Outcome:
 
     plan: Plan
     ledger: Ledger
-    failures: list[Failure] = field(default_factory=list)
     hash: str = ""
     seconds: float = 0.0
     callbacks: int = 0
     passages: int = 0
     broken: str = ""
-    counters: Counter[str] = field(default_factory=Counter)
 
 
 def run(plan: Plan) -> Outcome:
@@ -84,8 +79,6 @@ def run(plan: Plan) -> Outcome:
                 if host.process is not None:
                     loop.bury(host.process)
             loop.close()
-    if not outcome.broken:
-        outcome.failures = judge(plan, ledger)
     return outcome
 
 
@@ -105,7 +98,7 @@ async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock
         if world.loop.now > max(last, ledger.healed_at) + patience:
             break
         await asyncio.sleep(LOOK_SECONDS)
-        stock.look()
+    stock.look()
     if world.settled():
         ledger.quiet_at = world.loop.now
     await asyncio.sleep(QUIET_SECONDS)

@@ -58,7 +58,7 @@ current: ContextVar[Process | None] = ContextVar("process", default=None)
 """The process in whose context the program runs; None: the history's own."""
 
 
-class SimulatedTask(asyncio.Task):  # type: ignore[type-arg]
+class SimulatedTask(asyncio.Task):
     """A task whose place in a set follows from its age, and not from its address, which no seed decides."""
 
     def __init__(self, coro: Any, *, loop: SimulatedLoop, **named: Any) -> None:

@@ -195,7 +195,7 @@ class Strikes:
         aside = fault.kind is Kind.ASIDE_FULL
         for stream in self._world.model.streams.values():
             if stream.name.endswith("_aside") is aside:
-                stream.refusal = lambda *_: "maximum bytes exceeded"  # type: ignore[method-assign]
+                stream.refusal = lambda *_: "maximum bytes exceeded"
                 self._later(fault.seconds, lambda one=stream: one.__dict__.pop("refusal", None))
 
     def _no_leader(self, fault: Fault, _: Strike) -> None:

@@ -59,9 +59,7 @@ class Witness:
 
     def _note(self, verb: str, host: str, stream: str, consumer: str, sequence: int, **more: object) -> None:
         event = self._event(stream, sequence)
-        self._ledger.acts.append(
-            Act(self._now(), verb, host, event, self._subscription(consumer), sequence, **more)  # type: ignore[arg-type]
-        )
+        self._ledger.acts.append(Act(self._now(), verb, host, event, self._subscription(consumer), sequence, **more))
 
     def _settled(self, seen: Seen, host: str) -> None:
         _, _, stream, consumer, _, sequence, *_ = seen.subject.split(".")
