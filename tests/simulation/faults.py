@@ -20,7 +20,7 @@ class Kind(StrEnum):
     and another of its name starts `seconds` later. PAUSE: it stands still for `seconds`. RESET: its connections to NATS
     break.
     NATS_KILL: nats-server dies; its consumers come back `values[0]` seconds older than its streams. POWER: the same,
-    but the last `values` seconds of streams, consumers and aside streams that were not synced are gone.
+    but of what was not synced only these shares survive, from 0 to 1: of streams, of consumers, of aside streams.
     CUT: nothing passes between `target` and `peer`; `values[0]` is 0 for both ways, 1 for none from `target`, and 2
     for none to it.
     WALL: the host's wall clock is off by `values[0]` seconds, for good. SLOW: its passages take `values[0]` seconds
@@ -155,7 +155,7 @@ def _fault(source: random.Random, subscriptions: Sequence[str], last: float) -> 
             target, seconds, values = "nats", min(seconds, 9.0), (source.choice((0.0, 0.0, 0.5, 3.0)),)
         case Kind.POWER:
             target, seconds = "nats", min(seconds, 9.0)
-            values = tuple(source.choice((0.0, 0.5, 3.0, 100.0)) for _ in range(3))
+            values = tuple(source.choice((0.0, 0.5, 0.9, 1.0)) for _ in range(3))
         case Kind.CUT:
             peer, values = "nats", (float(source.randrange(3)),)
             if frame is None and source.random() < 0.4:

@@ -307,7 +307,7 @@ def test_a_dead_letter_tells_what_failed():
 def test_what_power_takes_is_reported_as_lost_unless_the_server_syncs_always():
     ledger = good()
     lose(ledger)
-    ledger.strikes = [killed(0.15, Kind.POWER, (1.0, 0.0, 0.0))]
+    ledger.strikes = [killed(0.15, Kind.POWER, (0.5, 1.0, 1.0))]
     assert judge(plan(), ledger) == []
     assert reported_as_lost(History(plan(), ledger)) == ["e1"]
     assert Invariant.FATE in found(plan(always=True), ledger)

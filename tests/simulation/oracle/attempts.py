@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tests.simulation.faults import Kind
 from tests.simulation.ledger import FOR_EVER, Act, Post
 from tests.simulation.oracle.failure import Failure, Invariant
-from tests.simulation.oracle.view import ACK_WAIT, History, Journey, Unsure, retryable, stage_of
+from tests.simulation.oracle.view import ACK_WAIT, History, Journey, Unsure, retryable, sent_again, stage_of
 from tests.simulation.plan import DEAD_LETTER, REPLY, ROLES, SUBSCRIBER
 
 EARLY = 0.1
@@ -30,7 +30,7 @@ def no_post_before_its_back_off(history: History) -> Iterator[Failure]:
     for journey in history.journeys():
         before: Act | None = None
         for act in journey.acts:
-            if act.verb != "ASIDE" or act.parked:
+            if act.verb != "ASIDE" or not act.stage:
                 continue
             advanced = before is None or sum(act.attempts) > sum(before.attempts)
             before = act
@@ -85,13 +85,13 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
         counts = [
             act.attempts[place]
             for act in journey.between(post.at, until, "ASIDE")
-            if not act.parked and len(act.attempts) > place
+            if len(act.attempts) > place
         ]
         if counts and max(counts) > known:
             known = max(counts)
         elif following is not None:
             uncounted += 1
-            if not _uncounted_by_a_strike(history, journey, post, following):
+            if not sent_again(history, [post, following]) and not _uncounted_by_a_strike(history, journey, post, following):
                 words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
                 yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
                 return

@@ -72,7 +72,7 @@ def _late(history: History, journey: Journey) -> Iterator[Failure]:
         return
     stored = history.ledger.stored.get(journey.event)
     moments = [(at, 0.0) for at, _ in (stored or [])[:1]]
-    moments += [(act.at, act.seconds) for act in journey.acts if act.verb == "ASIDE" and not act.parked]
+    moments += [(act.at, act.seconds) for act in journey.acts if act.verb == "ASIDE" and act.stage]
     for at, wait in moments:
         times = [post.at for post in journey.posts] + [act.at for act in journey.acts if act.verb in _MOVES]
         after = [time for time in times if time > at + 1e-6]
