@@ -64,7 +64,8 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
         return
     # A server that was restarted brings it early, and a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
-    if not clocks and not history.forgotten(journey.name, failed.at, following.at):
+    told = [record, *journey.between(record.at, following.at, "NAK")]
+    if not clocks and not any(history.forgotten(journey.name, act.at, following.at) for act in told):
         wait = following.at - base
         words = f"{journey.name}: POSTed again after {wait:.3f} s, the back-off is {record.seconds:g} s"
         yield Failure(Invariant.EARLY, words, journey.event, following.at)
@@ -82,16 +83,14 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
         if following is not None and _went_on_after_the_end(history, journey, post, following):
             words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
-        counts = [
-            act.attempts[place]
-            for act in journey.between(post.at, until, "ASIDE")
-            if len(act.attempts) > place
-        ]
+        counts = [act.attempts[place] for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
         if counts and max(counts) > known:
             known = max(counts)
         elif following is not None:
             uncounted += 1
-            if not sent_again(history, [post, following]) and not _uncounted_by_a_strike(history, journey, post, following):
+            if not sent_again(history, [post, following]) and not _uncounted_by_a_strike(
+                history, journey, post, following
+            ):
                 words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
                 yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
                 return
@@ -108,18 +107,21 @@ def _went_on_after_the_end(history: History, journey: Journey, post: Post, follo
 
 
 def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, following: Post) -> bool:
-    recorded = next(
-        (act.at for act in journey.between(post.at, following.at, "ASIDE", "ACK", "ACK_SYNC")), following.at
-    )
+    kept = journey.between(post.at, following.at, "ASIDE", "ACK", "ACK_SYNC")
+    recorded = next((act.at for act in kept if not act.parked), following.at)
     if history.hits(journey.delivered(post), recorded, post.host):
         return True
-    return history.forgotten(journey.name, post.at, following.at) or _no_room(history, post.at, following.at)
+    return history.forgotten(journey.name, recorded, following.at) or _no_room(history, post.at, following.at)
 
 
 def _begun_anew(history: History, journey: Journey, posts: list[Post]) -> bool:
-    """Was the record lost, or could it not be stored, or is the event stuck and gets an attempt now and then?"""
+    """Was the record lost, or the count of deliveries, or was there no room for it?
+
+    An event that is stuck gets an attempt now and then.
+    """
     first, last = posts[0].at, posts[-1].at
-    if history.forgotten(journey.name, first, last) or _no_room(history, first, last):
+    given = journey.between(journey.delivered(posts[0]), last, "DELIVERY", "ASIDE")
+    if _no_room(history, first, last) or any(history.forgotten(journey.name, act.at, last) for act in given):
         return True
     return any(act.stuck for act in journey.between(first, last, "ASIDE"))
 
@@ -162,7 +164,8 @@ def _given_up_too_early(history: History, journey: Journey) -> Iterator[Failure]
 
 def _record_after_nak(history: History, journey: Journey) -> Iterator[Failure]:
     """The record comes before the NAK: between the two a crash would lose the attempt."""
-    if history.struck_by(Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.POWER):
+    # A process that was frozen gives back what comes again, while it has it in hand.
+    if history.struck_by(Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.POWER, Kind.PAUSE):
         return
     for nak in journey.between(0.0, FOR_EVER, "NAK"):
         if nak.seconds <= 0.0:

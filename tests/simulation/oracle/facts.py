@@ -47,11 +47,14 @@ def _parked(history: History, journey: Journey) -> Iterator[Failure]:
     for copy in history.ledger.parked:
         if (copy.event, copy.subscription) != (journey.event, journey.name):
             continue
-        at = next((act.at for act in journey.acts if act.parked), 0.0)
+        at = max((act.at for act in journey.acts if act.parked), default=0.0)
         if not copy.reason:
             yield Failure(Invariant.RECORDS, f"{journey.name}: parked without a reason", journey.event, at)
         if not copy.intact:
             yield Failure(Invariant.RECORDS, f"{journey.name}: the parked copy is another event", journey.event, at)
+        if not at:
+            # Power took the event, and its acts name none.
+            continue
         posts = [post for post in journey.posts if post.at <= at]
         heard = [history.heard(journey, post) for post in posts]
         struck = history.hits(posts[0].at - 10.0 if posts else 0.0, at + 1.0, harmless=())

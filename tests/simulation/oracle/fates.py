@@ -90,13 +90,15 @@ def nothing_comes_again_without_need(history: History) -> Iterator[Failure]:
         done = next((post for post in journey.posts if history.finished(journey, post)), None)
         if done is None:
             continue
-        again = [post for post in journey.posts if post.at > done.at]
-        acked = journey.acked(done.at)
-        if not again or _excused(history, journey, journey.delivered(done), min(acked, again[0].at), done.host):
+        again = next((post for post in journey.posts if post.at > done.at), None)
+        if again is None:
             continue
-        if not history.forgotten(journey.name, journey.delivered(done), again[0].at):
+        acked = journey.acked(done.at)
+        if not _excused(history, journey, journey.delivered(done), min(acked, again.at), done.host):
+            if acked < again.at and history.forgotten(journey.name, acked, again.at):
+                continue
             words = f"POSTed to {journey.name} again, though it was done at {done.at:.3f} s"
-            yield Failure(Invariant.DUPLICATE, words, journey.event, again[0].at)
+            yield Failure(Invariant.DUPLICATE, words, journey.event, again.at)
 
 
 def _accepted(history: History) -> dict[str, Posted]:

@@ -23,6 +23,7 @@ _HARMLESS = (Kind.WALL, Kind.TWO_SCALERS, Kind.STREAM_FULL, Kind.TERM)
 # So long after its end a strike is still felt: connections have to be found broken and made anew.
 _FELT = {Kind.CUT: 10.0, Kind.PAUSE: 10.0, Kind.SLOW: 5.0, Kind.NATS_KILL: 5.0, Kind.POWER: 5.0, Kind.NO_LEADER: 6.0}
 _FELT_ELSE = 1.0
+_UNWRITTEN = 0.3
 DELETED = 1.0  # the value of an EDIT that deletes the consumer
 
 
@@ -96,17 +97,19 @@ class History:
             and (not hosts or not strike.hosts or concerned.intersection(strike.hosts))
         ]
 
-    def forgotten(self, name: str, since: float, until: float) -> bool:
-        """Has the server lost in that time what it knew of this consumer since then?"""
+    def forgotten(self, name: str, moment: float, until: float) -> bool:
+        """Has the server lost, by `until`, what it learnt about this consumer at that moment?"""
         for strike in self.ledger.strikes:
             fault = strike.fault
-            if not since <= strike.until or strike.at > until:
+            if not moment <= strike.at <= until:
                 continue
             if fault.kind is Kind.POWER or (
                 fault.kind is Kind.EDIT and DELETED in fault.values and fault.target == name
             ):
                 return True
-            if fault.kind is Kind.NATS_KILL and any(fault.values) and since >= 0:
+            # A server that dies has not written yet what its consumers' files do not hold.
+            unwritten = max(fault.values, default=0.0) + _UNWRITTEN
+            if fault.kind is Kind.NATS_KILL and strike.at - moment <= unwritten:
                 return True
         return False
 
