@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # What the kernels of both sides take before `write_buffer_size` grows.
 KERNELS_BYTES = 256 * 1024
+TORN = 0.05
 HIGH_WATER, LOW_WATER = 64 * 1024, 16 * 1024
 
 
@@ -59,7 +60,6 @@ class Dialled:
         port: int,
         local: tuple[str, int],
         factory: Callable[[], Any],
-        connected: asyncio.Future[Any],
     ) -> None:
         self._network = network
         self._process = process
@@ -67,7 +67,7 @@ class Dialled:
         self._port = port
         self._local = local
         self._factory = factory
-        self._connected = connected
+        self.connected: asyncio.Future[Any] = network.loop.create_future()
         self._context = copy_context()
         self._end: End | None = None
 
@@ -75,6 +75,7 @@ class Dialled:
         self._network.passage(self._process.host, self._target, None, self._syn_arrives)
 
     def give_up(self) -> None:
+        self.connected.cancel()
         if self._end is not None:
             self._end.abort()
 
@@ -93,22 +94,22 @@ class Dialled:
         self._network.loop.call_soon(far.begin, server.factory, context=far.context)
 
     def _refused(self) -> None:
-        if not self._connected.done() and not self._process.dead:
-            self._connected.set_exception(ConnectionRefusedError(f"{self._target.address}:{self._port}: refused"))
+        if not self.connected.done() and not self._process.dead:
+            self.connected.set_exception(ConnectionRefusedError(f"{self._target.address}:{self._port}: refused"))
 
     def _accepted(self, end: End) -> None:
-        if self._process.dead or self._connected.done():
+        if self._process.dead or self.connected.done():
             end.kernel_close()
             return
         self._end = end
         self._network.loop.call_soon(self._begin, end, context=self._context)
 
     def _begin(self, end: End) -> None:
-        if self._connected.done():
+        if self.connected.done():
             end.kernel_close()
             return
         end.begin(self._factory)
-        self._connected.set_result((end, end.protocol))
+        self.connected.set_result((end, end.protocol))
 
 
 class End(asyncio.Transport):
@@ -261,6 +262,12 @@ class End(asyncio.Transport):
             return
         data = bytes(data)
         self.unread += len(data)
+        chance = self._loop.chance
+        if len(data) > 1 and chance.random() < TORN:
+            # TCP keeps no borders: what is written at once may come in two reads.
+            cut = chance.randrange(1, len(data))
+            self._send(b"data", data[:cut])
+            data = data[cut:]
         self._send(b"data", data)
         if not self._paused and self.get_write_buffer_size() > self._high:
             self._paused = True

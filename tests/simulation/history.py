@@ -15,6 +15,7 @@ from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.plan import Plan
 from tests.simulation.strikes import Strikes
+from tests.simulation.world.spark import SparkRead
 from tests.simulation.world.stock import Stock
 from tests.simulation.world.witness import Witness
 from tests.simulation.world.world import World
@@ -24,6 +25,8 @@ REST_SECONDS = 2.0
 # Longer than a lease and the scaler's sweeps.
 QUIET_SECONDS = 35.0
 LOOK_SECONDS = 1.0
+READ_BY_SPARK = 4
+SPARK_SECONDS = 2.0
 OVERDUE = "events of an earlier lease did not come back, order is not sure"
 
 
@@ -89,10 +92,14 @@ async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock
     stock.baseline()
     began = world.loop.now
     strikes.begin()
+    ledger, plan = world.ledger, world.plan
+    # Some histories are read by Spark, too: in their midst, and at their end.
+    reads = [SparkRead(world, one) for one in plan.channels[:1] if plan.seed % READ_BY_SPARK == 0]
+    for read in reads:
+        world.loop.call_later(SPARK_SECONDS, read.begin)
     producing = world.network.boot(world.hosts["producer"], producers.run()).program
     assert producing is not None
     await asyncio.wait([producing])
-    ledger, plan = world.ledger, world.plan
     last, patience = began + max((event.at for event in plan.events), default=0.0), plan.patience
     while not world.settled() or world.loop.now < strikes.over_at:
         if world.loop.now > max(last, ledger.healed_at) + patience:
@@ -102,6 +109,13 @@ async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock
     if world.settled():
         ledger.quiet_at = world.loop.now
     await asyncio.sleep(QUIET_SECONDS)
+    for read in [SparkRead(world, one) for one in plan.channels if reads]:
+        read.begin()
+        reads.append(read)
+    while not all(read.done for read in reads):  # noqa: ASYNC110  # nothing tells of it
+        await asyncio.sleep(LOOK_SECONDS)
+    ledger.troubles += [read.trouble for read in reads if read.trouble]
+    ledger.troubles += [f"Spark could not read: {read.failed}" for read in reads[1:] if read.failed]
     ledger.last_at = world.loop.now
     witness.take_stock()
     stock.take()

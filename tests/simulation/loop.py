@@ -121,7 +121,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.network: Any = None
         self.on_trouble: Callable[[dict[str, Any]], None] = lambda _: None
         self._pick = random.Random(f"{seed}:pick").randrange if shuffle else None
-        self._ready: deque[Handle] | list[Handle] = [] if shuffle else deque()
+        self._ready: Any = [] if shuffle else deque()
         self._timers: list[tuple[float, int, Handle]] = []
         self.next_number = itertools.count().__next__
         self._closed = False
@@ -136,34 +136,34 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         sys.set_asyncgen_hooks(finalizer=lambda one: self.call_soon(self._close_generator, one) and None)
         try:
             task = self.create_task(history)
-            if self._pick is None:
-                self._run_in_turn(task)
-            else:
-                self._run_by_chance(task)
+            self._run(task.done)
             return task.result()
         finally:
             sys.set_asyncgen_hooks(*hooks)
             events._set_running_loop(before)
 
-    def _run_in_turn(self, until: asyncio.Task[Any]) -> None:
-        ready = self._ready
-        assert isinstance(ready, deque)
-        while not until.done():
-            if not ready:
-                self._wait(ready)
-            self._call(ready.popleft())
+    def block(self, done: Callable[[], bool], seconds: float) -> bool:
+        """Let all others run while a program blocks, until `done` or for so many seconds; was it done in time?
 
-    def _run_by_chance(self, until: asyncio.Task[Any]) -> None:
+        The program must be no coroutine: a task can't wait inside of another.
+        """
+        until = self.now + max(seconds, LEAST_WAIT)
+        self.call_at(until, _nothing)
+        self._run(lambda: self.now >= until or done())
+        return done()
+
+    def _run(self, until: Callable[[], bool]) -> None:
         ready, pick = self._ready, self._pick
-        assert isinstance(ready, list)
-        assert pick is not None
-        while not until.done():
+        while not until():
             if not ready:
                 self._wait(ready)
-            if len(ready) > 1:
-                chosen = pick(len(ready))
-                ready[chosen], ready[-1] = ready[-1], ready[chosen]
-            self._call(ready.pop())
+            if pick is None:
+                self._call(ready.popleft())
+            else:
+                if len(ready) > 1:
+                    chosen = pick(len(ready))
+                    ready[chosen], ready[-1] = ready[-1], ready[chosen]
+                self._call(ready.pop())
 
     def _call(self, handle: Handle) -> None:
         callback, process = handle.callback, handle.process
@@ -181,7 +181,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         except Exception as error:  # noqa: BLE001  # as in asyncio: it is told, and the loop goes on
             self.call_exception_handler({"message": f"callback {callback!r} failed", "exception": error})
 
-    def _wait(self, ready: deque[Handle] | list[Handle]) -> None:
+    def _wait(self, ready: Any) -> None:
         """Go to the time of the next timer."""
         timers = self._timers
         if self.callbacks > MOST_CALLBACKS:
@@ -317,3 +317,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Part of what asyncio expects of a loop."""
 
     # What is not here raises NotImplementedError, as the base class has it: add_reader, signals, subprocesses.
+
+
+def _nothing() -> None:
+    """It is time."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import struct
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
@@ -17,6 +18,8 @@ from typing import Any
 
 from tests.simulation.connections import Dialled, End, Server
 from tests.simulation.loop import Process, SimulatedLoop, current
+
+_NOTED = struct.Struct("<dBB4sI")
 
 
 class Host:
@@ -27,9 +30,10 @@ class Host:
         process: the present life of its program; None: it does not run.
     """
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str, number: int) -> None:
         self.name = name
-        self.address = address
+        self.number = number
+        self.address = f"10.0.0.{number}"
         self.wall = 0.0
         self.process: Process | None = None
 
@@ -69,7 +73,7 @@ class Network:
         return self._hash.hexdigest()
 
     def add(self, name: str) -> Host:
-        host = Host(name, f"10.0.0.{len(self.hosts) + 1}")
+        host = Host(name, len(self.hosts) + 1)
         self.hosts[name] = self._by_address[host.address] = host
         return host
 
@@ -138,9 +142,7 @@ class Network:
 
     def note(self, source: Host, target: Host, kind: bytes, data: bytes) -> None:
         self.passages += 1
-        words = f"{self.loop.now:.9f} {source.name} {target.name} {len(data)} "
-        self._hash.update(words.encode() + kind)
-        self._hash.update(data)
+        self._hash.update(_NOTED.pack(self.loop.now, source.number, target.number, kind, len(data)) + data)
 
     # Connections.
 
@@ -154,6 +156,18 @@ class Network:
     def aim(self, sock: Any, address: tuple[str, int]) -> None:
         self._aims[sock] = address
 
+    def dial(self, factory: Callable[[], Any], host: Any, port: int) -> Dialled:
+        """Begin to connect, from the host of the program that runs."""
+        process = current.get()
+        assert process is not None, "a connection belongs to a process"
+        target = self._by_address.get(host)
+        if target is None:
+            raise OSError(f"no host has the address {host!r}")
+        self._next_port += 1
+        dialled = Dialled(self, process, target, port, (process.host.address, self._next_port), factory)
+        dialled.send_syn()
+        return dialled
+
     async def connect(self, factory: Callable[[], Any], host: Any, port: Any, named: dict[str, Any]) -> Any:
         sock = named.pop("sock", None)
         if sock is not None:
@@ -161,17 +175,9 @@ class Network:
             sock.close()
         if named.get("ssl"):
             raise NotImplementedError("no TLS here")
-        process = current.get()
-        assert process is not None, "a connection belongs to a process"
-        target = self._by_address.get(host)
-        if target is None:
-            raise OSError(f"no host has the address {host!r}")
-        self._next_port += 1
-        connected = self.loop.create_future()
-        connection = Dialled(self, process, target, port, (process.host.address, self._next_port), factory, connected)
-        connection.send_syn()
+        dialled = self.dial(factory, host, port)
         try:
-            return await connected
+            return await dialled.connected
         except asyncio.CancelledError:
-            connection.give_up()
+            dialled.give_up()
             raise

@@ -61,8 +61,10 @@ class Stock:
             if process is not None:
                 found[f"tasks of {name}"] = sum(not task.done() for task in process.tasks)
         for connection in self._world.model.connections:
-            name = f"subscriptions of {self._world.network.at(connection.peer[0]).name}"
-            found[name] = found.get(name, 0) + len(connection.subscriptions)
+            host = self._world.network.at(connection.peer[0]).name
+            if host in self._world.programs:
+                name = f"subscriptions of {host}"
+                found[name] = found.get(name, 0) + len(connection.subscriptions)
         return found
 
 

@@ -32,7 +32,7 @@ from tests.simulation.world.producer import Producers
 NATS, RECEIVE, RECONCILE, OPERATOR, SECOND_OPERATOR = "nats", "receive", "reconcile", "operator", "operator-2"
 OPERATORS = (OPERATOR, SECOND_OPERATOR)
 FORWARDS = ("forward-0", "forward-1")
-PRODUCER = "producer"
+PRODUCER, SPARK = "producer", "spark"
 NATS_PORT = 4222
 # A channel's first pass waits for NATS and for `reconcile`.
 READY_SECONDS = 60.0
@@ -67,7 +67,7 @@ class World:
             self._nats_clock, Disk(sync_always=plan.sync_always, may_lose_power=_cuts_power(plan)), plan.seed
         )
         self.programs: dict[str, Program] = {}
-        hosts = (NATS, RECEIVE, RECONCILE, *FORWARDS, OPERATOR, SECOND_OPERATOR, PRODUCER, *HOSTS.values())
+        hosts = (NATS, RECEIVE, RECONCILE, *FORWARDS, OPERATOR, SECOND_OPERATOR, PRODUCER, SPARK, *HOSTS.values())
         self.hosts: dict[str, Host] = {name: self.network.add(name) for name in hosts}
         self.address_of = {name: host.address for name, host in self.hosts.items()}
         self.channels = FileWorld(lambda: EPOCH + loop.now)
