@@ -35,7 +35,7 @@ def ack_before_post() -> None:
             self.short.settle(message, jetstream.ACK)
         return handover
 
-    short_way.ShortWay.begin = early  # type: ignore[method-assign]
+    short_way.ShortWay.begin = early
 
 
 @bug
@@ -63,13 +63,13 @@ def acked_though_not_parked() -> None:
 @bug
 def no_keep_alive() -> None:
     """Nothing keeps an event in a subscriber's hands from being redelivered."""
-    KeepAlive.hold = nothing  # type: ignore[method-assign]
+    KeepAlive.hold = nothing
 
 
 @bug
 def pull_not_sent_again() -> None:
     """A pull that was lost with its connection, or without an answer, counts as open."""
-    PullInbox._on_disconnect = PullInbox._on_silence = nothing  # type: ignore[method-assign]
+    PullInbox._on_disconnect = PullInbox._on_silence = nothing
 
 
 @bug
@@ -110,7 +110,7 @@ def busy_answers_are_final() -> None:
 @bug
 def no_back_off() -> None:
     """Every retry is due at once."""
-    DeliveryPolicy.wait = lambda *_: timedelta()  # type: ignore[method-assign]
+    DeliveryPolicy.wait = lambda *_: timedelta()
 
 
 @bug
@@ -144,7 +144,7 @@ def stuck_where_it_failed() -> None:
 @bug
 def bytes_never_come_free() -> None:
     """The bytes of a settled event still count as in hand."""
-    Share.settled = nothing  # type: ignore[method-assign]
+    Share.settled = nothing
 
 
 @bug
@@ -165,5 +165,5 @@ def a_drain_drops_what_is_in_hand() -> None:
             self.tasks.clear()
         await finish(self)
 
-    leasing.Leasing.drain = drop  # type: ignore[method-assign]
+    leasing.Leasing.drain = drop
     _RUN.finish = at_once

@@ -31,7 +31,7 @@ def more_leases_than_allowed() -> None:
 @bug
 def two_leases_where_there_is_order() -> None:
     """An ordered subscriber gets as many leases as any other."""
-    Subscriber.most_leases = property(lambda self: max(2, self.max_scale))  # type: ignore[assignment, method-assign]
+    Subscriber.most_leases = property(lambda self: max(2, self.max_scale))
 
 
 @bug
@@ -43,7 +43,7 @@ def order_begins_at_once() -> None:
         self.open = True
         return arrived(self, *arguments)
 
-    Order.arrived = at_once  # type: ignore[method-assign]
+    Order.arrived = at_once
 
 
 @bug
@@ -53,7 +53,7 @@ def a_retry_lets_its_key_pass() -> None:
     def away(self: Any, sequence: int, _due: float, now: float) -> Any:
         return self.settled(sequence, now)
 
-    Order.away = away  # type: ignore[method-assign]
+    Order.away = away
 
 
 @bug
@@ -66,14 +66,14 @@ def never_back_to_zero() -> None:
 @bug
 def hints_lost_and_no_sweep() -> None:
     """The scaler hears no hints, and sweeps no more after its start."""
-    scaler.Scaler._on_hint = nothing  # type: ignore[method-assign]
+    scaler.Scaler._on_hint = nothing
     once, counted = Sweep.once, [0]
 
     async def seldom(self: Any) -> bool:
         counted[0] += 1
         return await once(self) if counted[0] % 20 == 1 else True
 
-    Sweep.once = seldom  # type: ignore[method-assign]
+    Sweep.once = seldom
 
 
 @bug

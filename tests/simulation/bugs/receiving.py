@@ -35,7 +35,7 @@ def lost_pub_ack_is_202() -> None:
         except Unavailable:
             return PubAck("unknown", 0, False, False)
 
-    data_path.JetStream._publish = stored  # type: ignore[method-assign]
+    data_path.JetStream._publish = stored
 
 
 @bug
@@ -49,4 +49,4 @@ def answered_before_pub_ack() -> None:
             asyncio.get_running_loop().call_soon(answer, story.ACCEPTED)
         return taken
 
-    intake.Intake.take = early  # type: ignore[method-assign]
+    intake.Intake.take = early

@@ -99,7 +99,7 @@ def dead_letter_tells_500() -> None:
     """Every dead letter tells status 500, whatever was answered."""
     failure = stage_record.StageFailure
     told = failure.extensions
-    failure.extensions = lambda self: told(dataclasses.replace(self, code=500))  # type: ignore[method-assign]
+    failure.extensions = lambda self: told(dataclasses.replace(self, code=500))
 
 
 @bug

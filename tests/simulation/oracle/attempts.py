@@ -64,8 +64,8 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
         return
     # A server that was restarted brings it early, and a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
-    told = [record, *journey.between(record.at, following.at, "NAK")]
-    if not clocks and not any(history.forgotten(journey.name, act.at, following.at) for act in told):
+    told = [journey.delivered(failed), record.at, *(nak.at for nak in journey.between(record.at, following.at, "NAK"))]
+    if not clocks and not any(history.forgotten(journey.name, at, following.at) for at in told):
         wait = following.at - base
         words = f"{journey.name}: POSTed again after {wait:.3f} s, the back-off is {record.seconds:g} s"
         yield Failure(Invariant.EARLY, words, journey.event, following.at)
@@ -77,20 +77,21 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
     if not posts:
         return
     most, place = 1 + _most_retries(history, journey), stage_of(role)
-    uncounted, known = 0, 0
+    uncounted, known, known_at = 0, 0, FOR_EVER
     for post, following in zip(posts, [*posts[1:], None], strict=True):
         until = following.at if following is not None else FOR_EVER
         if following is not None and _went_on_after_the_end(history, journey, post, following):
             words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
-        counts = [act.attempts[place] for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
-        if counts and max(counts) > known:
-            known = max(counts)
+        if history.forgotten(journey.name, known_at, post.at) or history.forgotten(journey.name, known_at, until):
+            known = 0
+        records = [act for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
+        if records and max(act.attempts[place] for act in records) > known:
+            known, known_at = max(act.attempts[place] for act in records), records[-1].at
         elif following is not None:
             uncounted += 1
-            if not sent_again(history, [post, following]) and not _uncounted_by_a_strike(
-                history, journey, post, following
-            ):
+            excused = sent_again(history, [post, following])
+            if not excused and not _uncounted_by_a_strike(history, journey, post, following):
                 words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
                 yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
                 return
