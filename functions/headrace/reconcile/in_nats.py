@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import subject_pattern
-from headrace.core.channel import aside_bound, binding, counts, granted, health, naming, peer, plan
+from headrace.core.channel import aside_bound, binding, counts, granted, health, naming, peer, plan, storage_share
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.health import Health
 from headrace.core.channel.leaving import LeavingTerms
@@ -20,7 +20,7 @@ from headrace.core.channel.naming import Naming
 from headrace.core.channel.own_consumer import owned
 from headrace.core.channel.plan import Observed, StreamsDone
 from headrace.core.channel.status import Result
-from headrace.core.channel.stream_config import WantedStreams
+from headrace.core.channel.storage_share import StorageShare
 from headrace.core.delivery import pull_trouble
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.installation.reconcile_settings import ReconcileSettings
@@ -28,16 +28,25 @@ from headrace.core.nats.action import PurgeSubjects, Rejected
 from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
-from headrace.reconcile.ports import Administration, Calculate, on_the_spot
+from headrace.reconcile.ports import Administration, Calculate, Ours, on_the_spot
 
 # To forget a lost event takes two requests; the rest follows with the next call.
 MOST_LOST = 200
 
 
 async def make_so(
-    wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime, calculate: Calculate = on_the_spot
+    wish: Desired,
+    api: Administration,
+    settings: ReconcileSettings,
+    now: datetime,
+    calculate: Calculate,
+    ours: Ours,
 ) -> Result:
-    """Make streams and consumers as wanted, and read their health."""
+    """Make streams and consumers as wanted, and read their health.
+
+    Args:
+        ours: the installation's account; asked for what channels reserve there, where the namespace has a bound.
+    """
     deeds = Deeds(api)
     observed = await _observe(wish.wanted.place, api)
     chooses = plan.adopted(wish.wanted.place, observed) and naming.choose_events(wish.trespasses)
@@ -46,12 +55,18 @@ async def make_so(
     told = named.condition(settings.system_namespace)
     if named.stopped:
         return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
-    progress = await _streams(named.wanted, observed, deeds)
+    if storage_share.asks(named.wanted, wish.storage):
+        async with ours.reserved(to_grow=storage_share.grows(named.wanted, observed)) as streams:
+            share = storage_share.judged(named.wanted, observed, streams, wish.storage)
+            progress = await _streams(share, observed, deeds)
+    else:
+        share = StorageShare(named.wanted)
+        progress = await _streams(share, observed, deeds)
     if progress.stopped:
         return Result(progress.observed, progress.problems, named=told)
     result = await _consumers(wish, named, progress, deeds, settings, now, calculate)
     health = await _health(wish.wanted.place, progress.observed, api, now, calculate)
-    return replace(result, health=health, lowered=tuple(deeds.lowered), named=told)
+    return replace(result, health=health, lowered=tuple(deeds.lowered), named=told, beyond=share.beyond)
 
 
 async def take_away(
@@ -74,8 +89,11 @@ async def take_away(
     return refusal
 
 
-async def _streams(wanted: WantedStreams, observed: Observed, deeds: Deeds) -> StreamsDone:
-    progress = StreamsDone(wanted.place, observed)
+async def _streams(share: StorageShare, observed: Observed, deeds: Deeds) -> StreamsDone:
+    wanted = share.wanted
+    progress = StreamsDone(wanted.place, observed, (share.problem,) if share.problem else (), stopped=share.stopped)
+    if progress.stopped:
+        return progress
     actions = plan.streams(wanted, progress.observed)
     if isinstance(actions, plan.Problem):
         return StreamsDone(wanted.place, progress.observed, (actions,), stopped=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel.hook import Installation
+from headrace.core.channel.storage_share import Reserved
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.secret_names import SecretNames
 from headrace.core.installation.tenants import Tenants
@@ -70,6 +72,17 @@ class Administration(Protocol):
 
     async def carry_out(self, action: Action) -> Outcome:
         """Carry out one action; an object that is gone already counts as deleted."""
+
+
+class Ours(Administration, Protocol):
+    """The installation's own account."""
+
+    def reserved(self, *, to_grow: bool) -> AbstractAsyncContextManager[Sequence[Reserved]]:
+        """What the streams of all channels reserve; nobody else here reads it meanwhile, to reserve more.
+
+        Args:
+            to_grow: the caller is about to reserve more.
+        """
 
 
 class Elsewhere(Administration, Protocol):

@@ -47,7 +47,7 @@ from headrace.core.nats.stream import ChannelStream
 from headrace.core.quoting import quoted
 from headrace.reconcile import in_nats
 from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_of, find, settings_condition
-from headrace.reconcile.ports import Administration, Around
+from headrace.reconcile.ports import Around, Ours
 
 VERBS = ("sync", "finalize", "customize")
 # The interval of looks at a channel in an account that the operator can't see: nothing notifies us of changes there.
@@ -63,7 +63,7 @@ async def reconcile(
     verb: str,
     body: bytes,
     *,
-    api: Administration,
+    api: Ours,
     settings: ReconcileSettings,
     now: datetime,
     around: Around | None = None,
@@ -110,9 +110,7 @@ def _read(body: bytes) -> HookRequest:
 class _Call:
     """One call of the hook."""
 
-    def __init__(
-        self, own: Administration, settings: ReconcileSettings, now: datetime, around: Around, things: int
-    ) -> None:
+    def __init__(self, own: Ours, settings: ReconcileSettings, now: datetime, around: Around, things: int) -> None:
         self._own = own
         self._settings = settings
         self._now = now
@@ -145,8 +143,11 @@ class _Call:
             return await self._as_before(request, account, body)
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
-        if self._settings.names == "listed" and account.apart is None:
-            wish = replace(wish, trespasses=self._trespasses(wish, merged))
+        if account.apart is None:
+            # Who has credentials of his own is bounded by their account.
+            listed = self._settings.names == "listed"
+            storage = self._around.tenants.storage(wish.manifest.metadata.namespace)
+            wish = replace(wish, trespasses=self._trespasses(wish, merged) if listed else (), storage=storage)
         try:
             return await self._make_so(request, wish, account, complete)
         except NotLetIn as error:
@@ -243,7 +244,7 @@ class _Call:
         account: Account,
         complete: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> HookResponse:
-        result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate)
+        result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate, self._own)
         ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
         return await self._calculate(self._answer, request, wish, account, complete, result, ours)
 

@@ -18,10 +18,12 @@ import pytest
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event.nats_codec import NatsMessage, encoded
+from headrace.core.installation import tenants
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
+from headrace.reconcile import Around
 from headrace_operator.scaling.stage_records import StageRecords
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.functions import TOKEN
@@ -126,9 +128,10 @@ async def reconcile_works(server: PermittedServer, monkeypatch: pytest.MonkeyPat
     """Makes, changes and takes away streams and consumers, and counts what was discarded."""
     async with Nats(server.url) as nats, as_user(server, "reconcile") as client:
         hook = Hook(client, gone_grace=timedelta())
+        hook.around = Around(tenants=tenants.parse({"tenants": "- {namespaces: [shop], maxBytes: {file: 1Gi}}"}))
         await hook.sync(channel(entry("aaaa-1"), entry("bbbb-1", name="shipping")))
         changed = await hook.sync(
-            channel(entry("aaaa-1"), entry("bbbb-1", name="shipping"), stream=stream(maxMsgs=500))
+            channel(entry("aaaa-1"), entry("bbbb-1", name="shipping"), stream=stream(maxMsgs=500, maxBytes=1_000_000))
         )
         assert condition(changed, "Ready")["status"] == "True"
         # Two passes: an entry that is gone is marked, and its consumer then deleted.

@@ -52,6 +52,7 @@ class Hook:
         self.connection = connection
         self.api = WatchedApi(connection)
         self.jetstream = JetStream(connection, self.api)
+        self._admin = Admin(self.api, self.jetstream)
         self.now = NOON
         self.children: dict[str, Any] = {}
         self.pods = False
@@ -113,8 +114,10 @@ class Hook:
             "finalizing": finalizing,
             **more,
         }
-        admin, asked = Admin(self.api, self.jetstream), json.dumps(body).encode()
-        answer = await reconcile(verb, asked, api=admin, settings=self._settings, now=self.now, around=self.around)
+        asked = json.dumps(body).encode()
+        answer = await reconcile(
+            verb, asked, api=self._admin, settings=self._settings, now=self.now, around=self.around
+        )
         if self.pods:
             made = [{**one, "status": ready_status(one["kind"], one)} for one in answer["children"]]
             self.children = as_observed(made, str(parent["metadata"]["namespace"]))

@@ -34,6 +34,7 @@ class Desired:
         sink: its dead letter sink.
         truth: what is known of its Subscriptions.
         trespasses: the names in its manifest that are not its to use.
+        storage: what the channels of its namespace may reserve together, by storage.
     """
 
     manifest: Manifest
@@ -43,6 +44,7 @@ class Desired:
     sink: Resolution = None
     truth: Truth = field(default_factory=Truth)
     trespasses: tuple[Trespass, ...] = ()
+    storage: Mapping[str, str] = field(default_factory=dict)
 
 
 def desired(

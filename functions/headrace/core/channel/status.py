@@ -58,6 +58,7 @@ class Result:
         lowered: defaults of ours that gave way to limits of the server.
         elsewhere: the stream is in a NATS account that the operator can't look into.
         named: the condition that tells of names in the manifest that are not its to use.
+        beyond: what the channel has beyond the administrator's bounds; each is a sentence.
     """
 
     observed: Observed
@@ -70,6 +71,7 @@ class Result:
     lowered: tuple[Lowered, ...] = ()
     elsewhere: bool = False
     named: Condition | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def served(self) -> tuple[ServedConsumer, ...] | None:
@@ -164,7 +166,7 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     # Discarded events never come back, and events stored by others go only with an edit.
     if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
-    if result.functions.crowded:
+    if result.functions.crowded or result.beyond:
         waits.append(LOOK_FOR_ROOM)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)
@@ -190,7 +192,9 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
             conditions.append(Condition("DeadLetterSinkResolved", True))
     of_peer = peer.condition(binding.of_peer for binding in result.bindings or () if binding.of_peer)
     limits = granted.condition(result.lowered)
-    beyond = bounded.condition((*(row.beyond for row in desired.rows if row.beyond), *result.functions.beyond))
+    beyond = bounded.condition(
+        (*(row.beyond for row in desired.rows if row.beyond), *result.beyond, *result.functions.beyond)
+    )
     return (*conditions, *result.functions.conditions, *of_peer, *limits, *beyond, *result.troubles)
 
 

@@ -50,6 +50,9 @@ def _checked(value: object) -> str:
     raise PydanticCustomError(SENTENCE, "it should be a quantity, as 2, 500m or 1Gi")
 
 
+Quantity = Annotated[str, BeforeValidator(_checked)]
+
+
 class FunctionShare(BaseModel):
     """The member `functions` of an entry for a tenant. Where several entries for a namespace say the same member, the
     last one counts: a bound may be lower than the usual one.
@@ -61,7 +64,7 @@ class FunctionShare(BaseModel):
     """Functions of their own that the channels of the namespace may have in the system namespace."""
     max_scale: Annotated[int, Field(ge=1)] | None = None
     """The most that `headrace.dev/max-scale` may ask for."""
-    resources: dict[str, Annotated[str, BeforeValidator(_checked)]] | None = None
+    resources: dict[str, Quantity] | None = None
     """The limits that a container there may have."""
     template: Annotated[tuple[TemplateField, ...], Field(strict=False)] | None = None
     """Fields of `deploymentSpecTemplate` that are obeyed there, beside `resources`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from pydantic.alias_generators import to_camel
@@ -19,7 +19,7 @@ from headrace.core.conditions import Condition
 from headrace.core.installation import function_bounds
 from headrace.core.installation.config_choice import DEFAULTS_NAME
 from headrace.core.installation.config_maps import document
-from headrace.core.installation.function_bounds import FunctionBounds, FunctionShare
+from headrace.core.installation.function_bounds import FunctionBounds, FunctionShare, Quantity
 from headrace.core.manifest.field_types import Subjects, matching
 
 KEY = "tenants"
@@ -44,6 +44,8 @@ class Tenant(BaseModel):
     """May they read what any address answers, where `HEADRACE_ERROR_DATA` is false (ADR 055)?"""
     functions: FunctionShare = FunctionShare()
     """What their functions may take of the system namespace."""
+    max_bytes: dict[Literal["file", "memory"], Quantity] = Field(default_factory=dict)
+    """What their streams may reserve together, by storage; several entries are as of `functions` (ADR 061)."""
 
 
 class _List(RootModel[tuple[Tenant, ...]]):
@@ -68,6 +70,10 @@ class Tenants:
     def bounds(self, namespace: str) -> FunctionBounds:
         """What the functions of a namespace's channels may take of the system namespace (ADR 051)."""
         return function_bounds.of_shares(one.functions for one in self.of(namespace))
+
+    def storage(self, namespace: str) -> dict[str, str]:
+        """What the streams of a namespace's channels may reserve together, by storage; no bound for one left out."""
+        return {storage: most for one in self.of(namespace) for storage, most in one.max_bytes.items()}
 
     @property
     def condition(self) -> Condition | None:

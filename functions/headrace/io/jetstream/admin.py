@@ -6,8 +6,14 @@ nothing. The host hands it to `headrace.reconcile`.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
 from typing import Any, assert_never
 
+from headrace.core.channel import storage_share
+from headrace.core.channel.storage_share import Reserved
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.nats.action import (
@@ -30,8 +36,12 @@ from headrace.core.raw_config import Config
 from headrace.io.jetstream import parking
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
+from headrace.io.process import clock
 
 ASK_SECONDS = 5.0
+REMEMBERED_SECONDS = 30.0
+"""For so long a list of all streams counts for who reserves nothing more: with thousands of them it takes a tenth of a
+second, and each channel of a namespace with a bound asks for it."""
 
 # The cluster elects a leader, or one of its servers is away: the same request will succeed in a moment.
 _CLUSTER_NOT_AVAILABLE = 10008
@@ -45,6 +55,8 @@ class Admin:
     def __init__(self, api: JetStreamApi, jetstream: JetStream) -> None:
         self._api = api
         self._jetstream = jetstream
+        self._reserving = asyncio.Lock()
+        self._reserved: tuple[float, list[Reserved]] = (-inf, [])
 
     async def stream(self, name: str) -> Config | None:
         """The configuration of a stream; None when there is none."""
@@ -95,6 +107,19 @@ class Admin:
     async def max_payload(self) -> int:
         """The bytes that the server takes in one message."""
         return self._jetstream.max_payload
+
+    @asynccontextmanager
+    async def reserved(self, *, to_grow: bool) -> AsyncIterator[list[Reserved]]:
+        """What the streams of all channels reserve. One caller at a time: two that have read the same would both fit.
+
+        Args:
+            to_grow: the caller is about to reserve more, and needs to know what there is now.
+        """
+        async with self._reserving:
+            if to_grow or clock.monotonic() > self._reserved[0] + REMEMBERED_SECONDS:
+                found = [storage_share.reserved(one["config"]) async for one in self._api.streams()]
+                self._reserved = clock.monotonic(), [one for one in found if one is not None]
+            yield self._reserved[1]
 
     async def consumers(self, stream: str) -> list[Config]:
         """The configurations of all consumers of a stream; raises as `consumer_infos`."""

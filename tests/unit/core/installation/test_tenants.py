@@ -102,6 +102,35 @@ def test_bounds_of_functions_have_defaults_and_the_last_entry_that_says_one_coun
     assert Tenants().bounds("shop") == FunctionBounds(100, 20, {"cpu": "2", "memory": "1Gi"}, frozenset())
 
 
+def test_what_a_namespace_may_reserve_is_said_for_each_storage_by_the_last_entry():
+    known = read(
+        """
+- {namespaces: ["*"], maxBytes: {file: 5Gi, memory: 100Mi}}
+- {namespaces: [shop], maxBytes: {file: 2000000000}}
+"""
+    )
+
+    assert known.storage("shop") == {"file": "2000000000", "memory": "100Mi"}
+    assert known.storage("other") == {"file": "5Gi", "memory": "100Mi"}
+    assert Tenants().storage("shop") == {}
+
+
+@pytest.mark.parametrize(
+    ("bound", "says"),
+    [
+        ("{disk: 5Gi}", "[0].maxBytes.disk"),
+        ("{file: lots}", "[0].maxBytes.file is 'lots': it should be a quantity, as 2, 500m or 1Gi"),
+        ("{file: 0}", "[0].maxBytes.file is 0: it should be a quantity, as 2, 500m or 1Gi"),
+        ("5Gi", "[0].maxBytes is '5Gi'"),
+    ],
+)
+def test_a_slip_in_what_may_be_reserved_is_told_by_its_place(bound: str, says: str):
+    with pytest.raises(Misconfigured) as refused:
+        read(f"- {{namespaces: [shop], maxBytes: {bound}}}")
+
+    assert f"key tenants: {says}" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("functions", "says"),
     [

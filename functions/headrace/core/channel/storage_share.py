@@ -1,0 +1,107 @@
+"""How much storage the channels of one namespace may reserve: `maxBytes` takes room from all others before any event.
+
+An administrator bounds the sum over a namespace (ADR 061). A stream that has its room keeps it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headrace.core.channel.plan import Observed, Problem
+from headrace.core.channel.stream_config import WantedStreams
+from headrace.core.installation.config_choice import DEFAULTS_NAME
+from headrace.core.installation.function_bounds import number
+from headrace.core.nats.stream import CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY, Ownership, Role, standing
+from headrace.core.raw_config import Config
+
+REASON = "StorageBeyondBound"
+_FIELD = "spec.stream.config.maxBytes"
+
+
+class Reserved(NamedTuple):
+    """The room that a channel's stream holds free; `size` is of all its replicas."""
+
+    stream: str
+    cluster: str
+    namespace: str
+    storage: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageShare:
+    """What is wanted within the bound.
+
+    Attributes:
+        problem: why it is not as the author wants it.
+        stopped: there is no stream for the channel.
+        beyond: what was kept although it is beyond the bound.
+    """
+
+    wanted: WantedStreams
+    problem: Problem | None = None
+    stopped: bool = False
+    beyond: tuple[str, ...] = ()
+
+
+def reserved(config: Config) -> Reserved | None:
+    """What a stream reserves; None for one that is no channel's own, or has no bound."""
+    mark = config.get("metadata") or {}
+    size = _size(config)
+    if mark.get(ROLE_KEY) != Role.CHANNEL or not size:
+        return None
+    owner = (mark.get(CLUSTER_KEY, ""), mark.get(NAMESPACE_KEY, ""))
+    return Reserved(str(config["name"]), *owner, str(config.get("storage", "file")), size)
+
+
+def asks(wanted: WantedStreams, most: Mapping[str, str]) -> bool:
+    """Does the bound concern the channel at all?"""
+    return wanted.config["storage"] in most and _size(wanted.config) > 0
+
+
+def grows(wanted: WantedStreams, observed: Observed) -> bool:
+    """Would the stream reserve more than it does?"""
+    return observed.stream is None or _size(wanted.config) > _size(observed.stream)
+
+
+def judged(
+    wanted: WantedStreams, observed: Observed, streams: Iterable[Reserved], most: Mapping[str, str]
+) -> StorageShare:
+    """What is wanted within the bound of the namespace.
+
+    Args:
+        streams: what all streams of the account reserve.
+        most: the bound by storage, as the administrator has written it.
+    """
+    owner, has = wanted.place.owner, observed.stream
+    stands = standing(wanted.place, Role.CHANNEL, has)
+    if not asks(wanted, most) or stands in (Ownership.ADOPTED, Ownership.FOREIGN):
+        return StorageShare(wanted)
+    storage, bound = wanted.config["storage"], most[wanted.config["storage"]]
+    own = (owner.cluster, owner.namespace, storage)
+    others = sum(
+        one.size
+        for one in streams
+        if one.stream != wanted.place.stream and (one.cluster, one.namespace, one.storage) == own
+    )
+    total = others + _size(wanted.config)
+    if total <= number(bound):
+        return StorageShare(wanted)
+    replicas = int(wanted.config["num_replicas"])
+    times = f" for each of {replicas} replicas" if replicas > 1 else ""
+    sum_ = f"{_FIELD} is {wanted.config['max_bytes']}{times}, with which the channels of namespace {owner.namespace} "
+    sum_ += f"reserve {total} bytes of {storage} storage, {others} of them others', and may reserve {bound}"
+    opens = f"an administrator opens it: maxBytes: {{{storage}: {total}}} in key tenants of ConfigMap {DEFAULTS_NAME}"
+    if not grows(wanted, observed):
+        return StorageShare(wanted, beyond=(f"{sum_}; it is kept, since the stream has had that room before; {opens}",))
+    problem = Problem(REASON, f"{sum_}: lower it, or {opens}")
+    if has is None:
+        return StorageShare(wanted, problem, stopped=True)
+    kept = {key: has.get(key) for key in ("max_bytes", "num_replicas")}
+    return StorageShare(replace(wanted, config={**wanted.config, **kept}), problem)
+
+
+def _size(config: Config) -> int:
+    return max(0, int(config.get("max_bytes") or 0)) * int(config.get("num_replicas") or 1)
