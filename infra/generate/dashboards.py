@@ -49,6 +49,7 @@ DELIVERY = Dashboard(
                     "{{http_response_status_code}}",
                 ),
                 (f"sum({rate('headrace_forward_no_answers_total', CHOSEN)})", "of these without an answer"),
+                (f"sum({rate('headrace_forward_stale_connections_total', CHOSEN)})", "of these on a kept connection"),
             ),
             "reqps",
         ),

@@ -47,6 +47,8 @@ class HttpAnswer(NamedTuple):
     Attributes:
         status: None when there was no answer; `error` then says why.
         body: at most as many bytes as the caller asked for; `truncated` when the answer had more.
+        stale: a connection that had been kept ended before the first byte of an answer. The server may just have been
+            closing it, and never have read the request, or have read it; nobody can know.
     """
 
     status: int | None
@@ -54,6 +56,7 @@ class HttpAnswer(NamedTuple):
     body: bytes = b""
     truncated: bool = False
     error: str = ""
+    stale: bool = False
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""

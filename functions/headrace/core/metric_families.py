@@ -117,6 +117,12 @@ NO_ANSWERS = Family(
     "POSTs of any stage that nobody answered: refused, reset, cut off, or out of time",
     SUBSCRIPTION,
 )
+STALE_CONNECTIONS = Family(
+    "headrace_forward_stale_connections_total",
+    FamilyKind.COUNTER,
+    "POSTs of those that met the end of a connection kept from an earlier POST: the server may have read them or not",
+    SUBSCRIPTION,
+)
 FORWARDED = Family(
     "headrace_forward_events_total",
     FamilyKind.COUNTER,
@@ -169,6 +175,7 @@ FORWARD = (
     DISPATCH_SECONDS,
     ONWARD_SECONDS,
     NO_ANSWERS,
+    STALE_CONNECTIONS,
     FORWARDED,
     LEASES_OPEN,
     LEASE_SECONDS,

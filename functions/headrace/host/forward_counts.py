@@ -16,6 +16,7 @@ from headrace.core.delivery.delivery import NO_ANSWER_CODE
 from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.stage_record import Stage
 from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.http import HttpAnswer
 from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
 from headrace.io.process import clock
 
@@ -24,13 +25,17 @@ SYSTEM = "knative"
 
 
 class Posts:
-    """The POSTs of one stage of one Subscription."""
+    """The POSTs of one stage of one Subscription; `stale`: those that met the end of a kept connection."""
 
     def __init__(self) -> None:
+        self.stale = 0
         self._timings: dict[int | None, Timings] = {}
 
-    def took(self, status: int | None, seconds: float) -> None:
-        """Count a POST and its seconds; the status is None without an answer."""
+    def took(self, answer: HttpAnswer, seconds: float) -> None:
+        """Count a POST and its seconds."""
+        status = answer.status
+        if status is None and answer.stale:
+            self.stale += 1
         try:
             timings = self._timings[status]
         except KeyError:
@@ -84,6 +89,7 @@ class ForwardCounts:
         dispatched: dict[Labels, Value] = {}
         onward: dict[Labels, Value] = {}
         silent: Counter[Labels] = Counter()
+        stale: Counter[Labels] = Counter()
         for (labels, stage), posts in self._posts.items():
             for code, distribution in posts.by_code().items():
                 if stage is Stage.SUBSCRIBER:
@@ -91,10 +97,12 @@ class ForwardCounts:
                 else:
                     onward[(*labels, stage.name.lower(), code)] = distribution
             silent[labels] += posts.unanswered
+            stale[labels] += posts.stale
         return {
             families.DISPATCH_SECONDS.name: dispatched,
             families.ONWARD_SECONDS.name: onward,
             families.NO_ANSWERS.name: {labels: float(count) for labels, count in silent.items()},
+            families.STALE_CONNECTIONS.name: {labels: float(count) for labels, count in stale.items()},
             families.FORWARDED.name: self._outcomes(),
             families.LEASES_OPEN.name: {(): len(self._open)},
             families.LEASE_SECONDS.name: {(): Distribution.of(self._leases)},

@@ -50,7 +50,7 @@ class Posting:
             reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
             began = clock.monotonic()
             answer = await self._sink.post(to, headers, body, timeout, self._limit, reply=reply)
-            self._counts.posts(subscriber, stage).took(answer.status, clock.monotonic() - began)
+            self._counts.posts(subscriber, stage).took(answer, clock.monotonic() - began)
             return answer
 
         return post if self._tracing is None else _traced(post, subscriber, self._tracing)

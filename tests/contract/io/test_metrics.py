@@ -14,7 +14,7 @@ import pytest
 from tests.support.functions.channels import channel
 from tests.support.functions.functions import TOKEN, Function
 from tests.support.http.sending import BINARY, send
-from tests.support.http.subscriber import Cut, Hold, Say, Subscriber
+from tests.support.http.subscriber import Cut, HangUp, Hold, Say, Subscriber
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.nats.streams import Channel, Nats
 from tests.support.programs.process import DidNotStart
@@ -175,6 +175,20 @@ async def test_hooks_are_timed_by_verb_and_answer(reconciling: Told) -> None:
     for code in ("200", "400", "401"):
         assert found.value("headrace_reconcile_duration_seconds_count", verb="sync", code=code) == 1
     assert found.value("headrace_requests_total", function="reconcile", code=code) == 1
+
+
+async def test_posts_that_met_the_end_of_a_kept_connection_are_told(
+    forwarding: Told, nats: Nats, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Say(202), HangUp(), Say(202))
+    lane = await nats.serve(forwarding.function, subscriber=place.uri)
+    await lane.store("1")
+    await lane.store("2")
+    await lane.lease(linger=1, max_in_flight=1)
+    assert place.ids == ["1", "2", "2"]
+    found = await forwarding.scrape()
+    assert found.value("headrace_forward_stale_connections_total", channel=lane.channel.name) == 1
+    assert found.value("headrace_forward_no_answers_total", channel=lane.channel.name) == 1
 
 
 async def test_a_lost_connection_is_told(tmp_path: Path) -> None:

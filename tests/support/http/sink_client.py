@@ -10,7 +10,6 @@ import hashlib
 import ssl
 from collections import OrderedDict
 from datetime import timedelta
-from typing import Any
 
 import aiohttp
 import yarl
@@ -19,9 +18,8 @@ from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers, HttpAnswer
 from headrace.io.process import tls
 
-# Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
-# being closed can't be told from a failed one.
-KEEP_ALIVE_SECONDS = 4.0
+# As our client: below the 2 s after which gunicorn closes an idle connection.
+KEEP_ALIVE_SECONDS = 1.5
 # A reply event travels in the answer's headers.
 LONGEST_HEADER = 64 * 1024
 TLS_CONTEXTS = 64
@@ -32,8 +30,6 @@ class SinkClient:
     """A pooled HTTP/1.1 client; made inside the loop that uses it."""
 
     def __init__(self) -> None:
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_mark_reused)
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -47,7 +43,6 @@ class SinkClient:
             trust_env=False,
             max_line_size=LONGEST_HEADER,
             max_field_size=LONGEST_HEADER,
-            trace_configs=[trace],
         )
 
     async def post(
@@ -59,17 +54,9 @@ class SinkClient:
             timeout: for everything: name look-up, connection, sending, the whole answer.
             limit: bytes of the answer's body to read.
         """
-        reused: dict[str, bool] = {}
         try:
             async with asyncio.timeout(timeout.total_seconds()):
-                try:
-                    return await self._post(destination, headers, body, limit, reused)
-                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError):
-                    # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
-                    # of the budget may be spent on it.
-                    if not reused:
-                        raise
-                    return await self._post(destination, headers, body, limit, {})
+                return await self._post(destination, headers, body, limit)
         except TimeoutError:
             return HttpAnswer(None, error=f"no answer within {timeout.total_seconds():g} s")
         except (aiohttp.ClientError, OSError, ValueError, EOFError) as error:
@@ -78,16 +65,13 @@ class SinkClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def _post(
-        self, destination: Destination, headers: Headers, body: bytes, limit: int, reused: dict[str, bool]
-    ) -> HttpAnswer:
+    async def _post(self, destination: Destination, headers: Headers, body: bytes, limit: int) -> HttpAnswer:
         async with self._session.post(
             yarl.URL(destination.uri, encoded=True),
             data=body,
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
             allow_redirects=False,
             ssl=self._context(destination),
-            trace_request_ctx=reused,
         ) as answer:
             content, truncated = await _read(answer, limit)
             if truncated:
@@ -120,10 +104,6 @@ async def _read(answer: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool
         if size > limit:
             return b"".join(pieces), True
     return b"".join(pieces), False
-
-
-async def _mark_reused(_session: aiohttp.ClientSession, context: Any, _params: Any) -> None:
-    context.trace_request_ctx["reused"] = True
 
 
 def _words(error: Exception) -> str:

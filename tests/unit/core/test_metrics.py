@@ -13,6 +13,7 @@ from headrace.core import metric_families, metrics
 from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.stage_record import Stage
 from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.http import HttpAnswer
 from headrace.core.metrics import Distribution, Family, FamilyKind, Fold, Timings
 from headrace.core.nats.jetstream import PubAck
 from headrace.host.forward_counts import ForwardCounts
@@ -117,15 +118,17 @@ def test_no_answer_is_counted_beside_the_500_that_knative_calls_it() -> None:
     billing = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside")
     counts = ForwardCounts()
     posts = counts.posts(billing, Stage.SUBSCRIBER)
-    for status in (500, None, None, 202):
-        posts.took(status, 0.001)
-    counts.posts(replace(billing, name="audit"), Stage.REPLY).took(None, 1.0)
+    for answer in (HttpAnswer(500), HttpAnswer(None), HttpAnswer(None, stale=True), HttpAnswer(202)):
+        posts.took(answer, 0.001)
+    counts.posts(replace(billing, name="audit"), Stage.REPLY).took(HttpAnswer(None), 1.0)
     snapshot = counts.snapshot(in_flight=0, in_flight_bytes=0)
     told = snapshot[metric_families.DISPATCH_SECONDS.name]
     by_code = {labels[-1]: sum(value.counts) for labels, value in told.items()}  # type: ignore[union-attr]  # of this kind
     assert by_code == {"500": 3, "202": 1}
     silent = snapshot[metric_families.NO_ANSWERS.name]
     assert silent == {("shop", "orders", "billing"): 2, ("shop", "orders", "audit"): 1}
+    stale = snapshot[metric_families.STALE_CONNECTIONS.name]
+    assert stale == {("shop", "orders", "billing"): 1, ("shop", "orders", "audit"): 0}
 
 
 def test_leases_that_are_alike_end_each_for_itself() -> None:

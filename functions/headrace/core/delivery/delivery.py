@@ -3,7 +3,8 @@
 Knows HTTP statuses, attempt counts and Knative's delivery rules. Does not know NATS, sockets or clocks.
 Called by `headrace.forward` once per POST.
 
-A delivery has up to three stages, each with a budget of 1 + retry of its own (ADR 007):
+A delivery has up to three stages, each with a budget of 1 + retry of its own (ADR 007; one more where
+the last may never have been read, ADR 057):
 
     SUBSCRIBER ──2xx with an event, reply address──▶ REPLY ──2xx──▶ done
         └──────────────── failed for good ────────────┴──▶ DEAD_LETTER ──2xx──▶ done
@@ -57,6 +58,7 @@ class Answer:
         content_type: of the body, in printable ASCII; empty when the answer names none.
         retry_after: the wait that the answer asks for; read for 429 and 503 only.
         error: why there was no answer, in words.
+        stale: there was none on a connection that had been kept: perhaps the POST was never read.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
         unfit: the answer carries an event that can't be handed on: the status that refuses such an event, and why.
         known_before: a channel says that it had the event before, and not that it had it by this very delivery.
@@ -67,6 +69,7 @@ class Answer:
     content_type: str = ""
     retry_after: timedelta | None = None
     error: str = ""
+    stale: bool = False
     reply: Event | None = None
     reply_headers: Headers = ()
     unfit: tuple[int, str] | None = None
@@ -120,7 +123,7 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
         replies: is there anywhere to send a reply to? Otherwise none is looked for.
     """
     if answer.status is None:
-        return Answer(None, error=uri.hidden(answer.error))
+        return Answer(None, error=uri.hidden(answer.error), stale=answer.stale)
     asked = answer.header(b"retry-after") if answer.status in _MAY_ASK else None
     after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
     body, kind = answer.body[: broker_filter.LONGEST], _printable(answer.header(b"content-type") or b"")
@@ -172,7 +175,8 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
         return give_up(_failed(record, answer, subscriber), subscriber)
     record = _failed(record, answer, subscriber)
     count = record.attempts.of(record.stage)
-    if retryable(answer.status) and count <= subscriber.policy.retry:
+    # An attempt that may never have been read counts, but it is not the one that ends a stage (ADR 057).
+    if retryable(answer.status) and count <= subscriber.policy.retry + answer.stale:
         return Nak(wait(subscriber.policy, count, answer), record)
     return give_up(record, subscriber)
 
@@ -225,7 +229,7 @@ def retryable(status: int | None) -> bool:
 
 def wait(policy: DeliveryPolicy, failures: int, answer: Answer) -> timedelta:
     """The back-off of the policy, or what a 429 or 503 answer asks for if that is longer, up to retryAfterMax."""
-    delay = policy.wait(failures)
+    delay = min(policy.wait(failures), policy.longest_wait)
     if answer.status in _MAY_ASK and answer.retry_after is not None:
         return max(delay, min(answer.retry_after, policy.retry_after_max))
     return delay

@@ -75,7 +75,7 @@ class HttpClient:
         limit: int,
         *,
         reply: bool = True,
-        timed: OnTimed = lambda _status, _seconds: None,
+        timed: OnTimed = lambda _answer, _seconds: None,
     ) -> Sender:
         """A sender of many POSTs to one destination; the arguments are those of `post`.
 

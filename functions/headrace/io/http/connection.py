@@ -21,11 +21,11 @@ TICK = 0.001
 
 
 class ConnectionBroken(Exception):
-    """The exchange failed; `silent`: before the first byte of the answer."""
+    """The exchange failed; `stale`: on a connection that had been kept, and before the first byte of the answer."""
 
-    def __init__(self, reason: str, *, silent: bool = False) -> None:
+    def __init__(self, reason: str, *, stale: bool = False) -> None:
         super().__init__(reason)
-        self.silent = silent
+        self.stale = stale
 
 
 Outcome: TypeAlias = HttpAnswer | Exception
@@ -57,6 +57,7 @@ class HttpConnection(asyncio.Protocol):
         self.usable = True
         self.expires = 0.0
         self._keeper = keeper
+        self._kept = False
         self._loop = asyncio.get_running_loop()
         self._reader = AnswerReader()
         # The callable that gets the outcome; of an awaited exchange it is `_settle`, and `_waiting` is the future.
@@ -90,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
         if self.usable:
             self.begin(head, body, limit, deadline, self._settle, reply=reply)
         else:
-            self._settle(ConnectionBroken("the connection was closed before the request was sent", silent=True))
+            self._settle(ConnectionBroken("the connection was closed before the request was sent"))
         return waiting
 
     def begin(
@@ -188,6 +189,7 @@ class HttpConnection(asyncio.Protocol):
             # Hundreds of idle connections must not keep their last answers in memory.
             self._reader.forget()
         if keep_alive > 0 and self.usable and not (self._bulky and self._sending()):
+            self._kept = True
             self._keeper.free(self, keep_alive)
         else:
             self.abort()
@@ -211,7 +213,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _cut(self, reason: str) -> ConnectionBroken:
         if not self._reader.begun:
-            return ConnectionBroken(f"{reason} without an answer", silent=True)
+            return ConnectionBroken(f"{reason} without an answer", stale=self._kept)
         return ConnectionBroken(f"{reason} in the middle of its answer")
 
     def _sending(self) -> bool:

@@ -1,6 +1,8 @@
-"""One POST on the connections to one server, awaited or called back; both ways have the same deadline and second try.
+"""One POST on the connections to one server, awaited or called back; both ways have the same deadline.
 
-It knows connections and their failures; it knows no addresses or events. Only `headrace.io.http.client` uses it.
+A POST goes out once: whether one without an answer was taken, only its receiver knows (RFC 9110, section 9.2.2), so
+another try is for whoever counts them (ADR 057). The module knows connections and their failures; it knows no
+addresses or events. Only `headrace.io.http.client` uses it.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from headrace.io.process import clock
 
 LONGEST_ERROR = 300
 
-OnTimed: TypeAlias = Callable[[int | None, float], None]
-"""It gets the status of an answer, None without one, and the seconds that it took."""
+OnTimed: TypeAlias = Callable[[HttpAnswer, float], None]
+"""It gets an answer, and the seconds that it took."""
 
 
 class Terms(NamedTuple):
@@ -47,26 +49,18 @@ async def post(
         connection: an idle one; None: a new one is opened.
     """
     try:
-        while True:
-            fresh = connection is None
-            if connection is None:
-                connection = await terms.origin.connect(deadline)
-            answer = connection.exchange(head, body, terms.limit, deadline, reply=terms.reply)
-            try:
-                return await answer
-            except (asyncio.CancelledError, GeneratorExit):
-                connection.abandon(answer)
-                raise
-            except ConnectionBroken as error:
-                # The server was just closing a kept-alive connection: no answer came, and no attempt of the budget
-                # may be spent on it.
-                if fresh or not error.silent:
-                    raise
-                connection = None
-            finally:
-                # A failed future holds its traceback, and so this frame with the event in it: only the rarest pass of
-                # the garbage collector would find the cycle.
-                del answer
+        if connection is None:
+            connection = await terms.origin.connect(deadline)
+        answer = connection.exchange(head, body, terms.limit, deadline, reply=terms.reply)
+        try:
+            return await answer
+        except (asyncio.CancelledError, GeneratorExit):
+            connection.abandon(answer)
+            raise
+        finally:
+            # A failed future holds its traceback, and so this frame with the event in it: only the rarest pass of the
+            # garbage collector would find the cycle.
+            del answer
     except (TimeoutError, ConnectionBroken, InvalidSpec, InvalidEvent) as error:
         return failed(error, terms.seconds)
 
@@ -75,7 +69,8 @@ def failed(error: Exception, seconds: float) -> HttpAnswer:
     """The value in place of an answer that did not come."""
     if isinstance(error, TimeoutError):
         return HttpAnswer(None, error=f"no answer within {seconds:g} s")
-    return HttpAnswer(None, error=str(error)[:LONGEST_ERROR])
+    stale = isinstance(error, ConnectionBroken) and error.stale
+    return HttpAnswer(None, error=str(error)[:LONGEST_ERROR], stale=stale)
 
 
 class Sender:
@@ -105,7 +100,7 @@ class Sender:
 class OpenPost:
     """A POST that is under way."""
 
-    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_on_answer", "_terms", "_timed")
+    __slots__ = ("_body", "_connection", "_deadline", "_head", "_hear", "_on_answer", "_terms", "_timed")
 
     def __init__(
         self,
@@ -126,16 +121,13 @@ class OpenPost:
     def begin(self, connection: HttpConnection) -> None:
         """Send it on an idle connection."""
         self._connection: HttpConnection | None = connection
-        self._again: asyncio.Task[HttpAnswer] | None = None
         self._hear = self._heard
         terms = self._terms
         connection.begin(self._head, self._body, terms.limit, self._deadline, self._hear, reply=terms.reply)
 
     def cancel(self) -> None:
         """Give the POST up; `on_answer` is not called."""
-        if self._again is not None:
-            self._again.cancel()
-        elif self._connection is not None:
+        if self._connection is not None:
             self._connection.abandon(self._hear)
 
     def _heard(self, outcome: Outcome) -> None:
@@ -145,22 +137,12 @@ class OpenPost:
         del self._hear
         if type(outcome) is HttpAnswer:
             self._tell(outcome)
-        elif isinstance(outcome, ConnectionBroken) and outcome.silent:
-            # As in `post`: after the failure of a kept-alive connection the POST is tried on a new one.
-            second_try = post(self._terms, self._head, self._body, self._deadline, None)
-            self._again = asyncio.get_running_loop().create_task(second_try)
-            self._again.add_done_callback(self._heard_again)
         elif isinstance(outcome, Exception):
             self._tell(failed(outcome, self._terms.seconds))
 
-    def _heard_again(self, task: asyncio.Task[HttpAnswer]) -> None:
-        if not task.cancelled():
-            error = task.exception()
-            self._tell(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
-
     def _tell(self, answer: HttpAnswer) -> None:
         """Hand the answer over. `on_answer` is dropped first, since its owner holds us, too."""
-        self._timed(answer.status, clock.monotonic() - self._deadline + self._terms.seconds)
+        self._timed(answer, clock.monotonic() - self._deadline + self._terms.seconds)
         on_answer = self._on_answer
         del self._on_answer
         on_answer(answer)

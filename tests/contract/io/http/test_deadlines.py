@@ -86,20 +86,6 @@ async def test_each_post_on_one_connection_has_its_own_deadline(client):
         assert server.connections == 2
 
 
-async def test_going_out_again_does_not_begin_the_time_again(client):
-    async def close_late(peer: Peer) -> None:
-        await peer.request()
-        await peer.say(ACCEPTED)
-        await peer.request()
-        await asyncio.sleep(0.5)
-
-    async with serving(close_late, hang) as server:
-        await client.post(server.url)
-        answer = await exactly(2, client.post(server.url, seconds=2))
-        assert answer.error == "no answer within 2 s"
-        assert server.connections == 2
-
-
 async def test_one_slow_server_slows_nobody_else(client):
     async def quick(peer: Peer) -> None:
         while True:

@@ -12,8 +12,8 @@ WAITING = b"HTTP/1.1 202 Accepted\r\nkeep-alive: timeout=%d\r\ncontent-length: 0
 
 
 async def test_each_idle_connection_has_its_own_time(client):
-    """The server said 4 s and 1 s; 3 s and half a second of that are ours."""
-    async with serving(answering(WAITING % 4)) as longer, serving(answering(WAITING % 1)) as shorter:
+    """The server said 2 s and 1 s; 1 s and half a second of that are ours."""
+    async with serving(answering(WAITING % 2)) as longer, serving(answering(WAITING % 1)) as shorter:
         await client.post(longer.url)
         await client.post(shorter.url)
         await exactly(0.5, until("the shorter one is closed", lambda: shorter.open == 0))

@@ -81,6 +81,27 @@ def test_the_back_off_before_each_retry(policy: BackoffPolicy, waits: list[int])
     assert isinstance(delivery.decide(record, Answer(503), whom), Park)
 
 
+STALE = Answer(None, error="the server closed the connection without an answer", stale=True)
+
+
+def test_no_stage_ends_with_an_attempt_that_may_never_have_been_read_but_each_one_counts() -> None:
+    whom, silence = subscriber(retry=2, backoff_policy=BackoffPolicy.LINEAR), Answer(None)
+    for answers, tries in (
+        ((silence, silence, silence), 3),
+        ((STALE, silence, silence), 3),
+        ((silence, silence, STALE, silence), 4),
+        ((STALE,) * 4, 4),
+    ):
+        record, decisions = StageRecord(), []
+        for answer in answers:
+            decisions.append(delivery.decide(record, answer, whom))
+            record = decisions[-1].record
+        assert [type(decision) for decision in decisions] == [Nak] * (tries - 1) + [Park]
+        # Never at once, and never later than the policy's longest wait, beyond which no due time is believed.
+        waits = [decision.delay for decision in decisions if isinstance(decision, Nak)]
+        assert waits == [SECOND, 2 * SECOND, 2 * SECOND][: tries - 1]
+
+
 def test_no_retry_count_overflows_a_time_span() -> None:
     assert DeliveryPolicy(retry=10**6, backoff_delay=SECOND).wait(10**6) == timedelta(hours=24)
 

@@ -51,7 +51,7 @@ def test_answers_that_follow_each_other_are_the_same_however_they_are_cut(said, 
     for answer in said:
         reader.expect(LIMIT)
         assert fed(reader, cut(answer, places)) == EXPECTED[answer]
-        assert reader.keep_alive == 4.0
+        assert reader.keep_alive == 1.5
 
 
 @unhurried
@@ -160,14 +160,14 @@ def test_an_answer_that_tells_its_length_is_cut_off_by_the_end_of_the_connection
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        pytest.param(b"", 4.0, id="nothing is said"),
-        pytest.param(b"keep-alive: timeout=60\r\n", 4.0, id="longer than ours"),
-        pytest.param(b"Keep-Alive: timeout=5, max=100\r\n", 4.0, id="what Node says"),
-        pytest.param(b"keep-alive: max=100, Timeout=3\r\n", 2.0, id="a second less, for the way"),
+        pytest.param(b"", 1.5, id="nothing is said"),
+        pytest.param(b"keep-alive: timeout=60\r\n", 1.5, id="longer than ours"),
+        pytest.param(b"Keep-Alive: timeout=5, max=100\r\n", 1.5, id="what Node says"),
+        pytest.param(b"keep-alive: max=100, Timeout=2\r\n", 1.0, id="a second less, for the way"),
         pytest.param(b"keep-alive: timeout=1\r\n", 0.5, id="half of very little"),
         pytest.param(b"keep-alive: timeout=0\r\n", 0.0, id="none"),
-        pytest.param(b"keep-alive: timeout=soon\r\n", 4.0, id="no number"),
-        pytest.param(b"keep-alive: timeout=" + b"9" * 400 + b"\r\n", 4.0, id="more than a number holds"),
+        pytest.param(b"keep-alive: timeout=soon\r\n", 1.5, id="no number"),
+        pytest.param(b"keep-alive: timeout=" + b"9" * 400 + b"\r\n", 1.5, id="more than a number holds"),
         pytest.param(b"connection: close\r\nkeep-alive: timeout=60\r\n", 0.0, id="a connection that closes"),
     ],
 )

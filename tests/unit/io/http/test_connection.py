@@ -101,7 +101,7 @@ async def test_a_closed_connection_sends_nothing():
         connection.abort()
         with pytest.raises(ConnectionBroken) as broken:
             await exchange(connection)
-        assert broken.value.silent
+        assert not broken.value.stale
 
 
 async def test_the_end_of_a_connection_is_told_although_who_waited_for_its_answer_fails():
