@@ -252,6 +252,8 @@ class _Run:
         self.too_large = end is PullEnd.FILLED and not self.brought
         self.broken = self.broken + 1 if end is PullEnd.BROKEN and not self.brought else 0
         self.tally.broken = self.inbox.said if self.broken >= MOST_BROKEN else ""
+        if end is PullEnd.BROKEN and self.line is not None:
+            self.line.broke()
         if end is PullEnd.BROKEN or self.too_large:
             self._not_before(self.effects.monotonic() + PAUSE)
         elif end is PullEnd.EXPIRED and not self.brought:

@@ -2,7 +2,8 @@
 
 It carries out the decisions of `headrace.core.delivery.order`. A lease begins with a take-over: before any event with a
 key goes, each event that an earlier lease left unsettled must have come back, or its stage record must say that it
-waits. Until then the lease pulls sparingly, since fresh events would only fill the room of those that wait.
+waits. Until then the lease pulls sparingly, since fresh events would only fill the room of those that wait. After a
+pull that broke it takes over from itself: what was on the wire is lost, and comes again behind later events.
 """
 
 from __future__ import annotations
@@ -138,6 +139,13 @@ class Line:
             case _:
                 assert_never(verdict)
 
+    def broke(self) -> None:
+        """Take over once more, after a pull that broke: events that were on their way may have to come again first."""
+        if self._taking_over is not None:
+            self._taking_over.cancel()
+            self._order.open = False
+            self._begin_take_over()
+
     def leave(self) -> None:
         """End the line: give back the waiting messages."""
         if self._taking_over is not None:
@@ -175,7 +183,7 @@ class Line:
     def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
         """Pull more after a message that was worth its pull, less after a message that only fills the room."""
         if self._taking_over is None:
-            self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
+            self._begin_take_over()
         fresh = message.delivered == 1
         if not self._order.open:
             worth, pause = not fresh, CARE
@@ -197,8 +205,11 @@ class Line:
             self._careful = 1
             self._pause = self._effects.monotonic() + pause
 
+    def _begin_take_over(self) -> None:
+        self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
+
     async def _take_over(self) -> None:
-        """Wait until every event that earlier leases left unsettled is accounted for."""
+        """Wait until every event that was left unsettled before is accounted for."""
         ends = self._effects.monotonic() + LONGEST_TAKE_OVER
         pause, is_read = FIRST_LOOK, False
         while (missing := await self._missing()) and self._effects.monotonic() < ends:

@@ -66,3 +66,33 @@ async def test_what_a_record_of_an_earlier_lease_holds_up(due: float, goes: bool
 
     # The longer one is a bound, which is not reached; the shorter shows that it waits.
     assert await delivered(line, tally, 30.0 if goes else 0.3) is goes
+
+
+async def test_after_a_broken_pull_an_event_waits_for_what_was_lost_on_its_way() -> None:
+    unsettled, went = [0], []
+
+    async def count() -> int:
+        return unsettled[0]
+
+    async def no_records() -> Sequence[tuple[int, StageRecord]]:
+        return []
+
+    async def go(message: Message) -> None:
+        await line.take(message)()
+        went.append(message.sequence)
+
+    world = effects(survey=Survey(count, no_records, lambda _: None))
+    line = Line(WHOM, Window(4, 1024 * 1024, 1024), world, Tally(), lambda: None)
+    await go(SECOND._replace(sequence=1))
+
+    # The second event was on its way when the connection broke, and the third comes before it comes again.
+    unsettled[0] = 2
+    line.broke()
+    third = asyncio.create_task(go(SECOND._replace(sequence=3)))
+    await asyncio.sleep(0.2)
+    assert went == [1]
+
+    await go(SECOND._replace(sequence=2, delivered=2))
+    await third
+    assert went == [1, 2, 3]
+    line.leave()
