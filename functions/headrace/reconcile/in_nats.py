@@ -12,7 +12,18 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import subject_pattern
-from headrace.core.channel import aside_bound, binding, counts, granted, health, naming, peer, plan, storage_share
+from headrace.core.channel import (
+    aside_bound,
+    binding,
+    counts,
+    granted,
+    health,
+    naming,
+    peer,
+    plan,
+    republish_ring,
+    storage_share,
+)
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.health import Health
 from headrace.core.channel.leaving import LeavingTerms
@@ -26,6 +37,7 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import PurgeSubjects, Rejected
 from headrace.core.nats.stream import ChannelStream
+from headrace.core.raw_config import differs
 from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration, Calculate, Ours, on_the_spot
@@ -45,7 +57,7 @@ async def make_so(
     """Make streams and consumers as wanted, and read their health.
 
     Args:
-        ours: the installation's account; asked for what channels reserve there, where the namespace has a bound.
+        ours: the installation's account; asked for all streams, where it matters what others have.
     """
     deeds = Deeds(api)
     observed = await _observe(wish.wanted.place, api)
@@ -55,10 +67,12 @@ async def make_so(
     told = named.condition(settings.system_namespace)
     if named.stopped:
         return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
-    if storage_share.asks(named.wanted, wish.storage):
-        async with ours.reserved(to_grow=storage_share.grows(named.wanted, observed)) as streams:
-            share = storage_share.judged(named.wanted, observed, streams, wish.storage)
+    if republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage):
+        async with ours.streams(to_change=differs(observed.stream, named.wanted.config)) as streams:
+            wanted, rings = republish_ring.opened(named.wanted, streams)
+            share = storage_share.judged(wanted, observed, streams, wish.storage)
             progress = await _streams(share, observed, deeds)
+            progress = replace(progress, problems=(*rings, *progress.problems))
     else:
         share = StorageShare(named.wanted)
         progress = await _streams(share, observed, deeds)

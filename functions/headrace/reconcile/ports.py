@@ -9,7 +9,6 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel.hook import Installation
-from headrace.core.channel.storage_share import Reserved
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.secret_names import SecretNames
 from headrace.core.installation.tenants import Tenants
@@ -77,11 +76,11 @@ class Administration(Protocol):
 class Ours(Administration, Protocol):
     """The installation's own account."""
 
-    def reserved(self, *, to_grow: bool) -> AbstractAsyncContextManager[Sequence[Reserved]]:
-        """What the streams of all channels reserve; nobody else here reads it meanwhile, to reserve more.
+    def streams(self, *, to_change: bool) -> AbstractAsyncContextManager[Sequence[Config]]:
+        """The configurations of all streams; nobody else here reads them meanwhile, to make another one.
 
         Args:
-            to_grow: the caller is about to reserve more.
+            to_change: the caller is about to make or change one.
         """
 
 

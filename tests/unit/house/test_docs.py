@@ -65,6 +65,8 @@ def test_every_condition_and_reason_is_in_the_list() -> None:
         for module in (
             "channel/status",
             "channel/plan",
+            "channel/storage_share",
+            "channel/republish_ring",
             "channel/health",
             "channel/dead_letter",
             "channel/peer",

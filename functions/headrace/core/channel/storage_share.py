@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from headrace.core.channel.plan import Observed, Problem
 from headrace.core.channel.stream_config import WantedStreams
@@ -18,16 +17,6 @@ from headrace.core.raw_config import Config
 
 REASON = "StorageBeyondBound"
 _FIELD = "spec.stream.config.maxBytes"
-
-
-class Reserved(NamedTuple):
-    """The room that a channel's stream holds free; `size` is of all its replicas."""
-
-    stream: str
-    cluster: str
-    namespace: str
-    storage: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +35,18 @@ class StorageShare:
     beyond: tuple[str, ...] = ()
 
 
-def reserved(config: Config) -> Reserved | None:
-    """What a stream reserves; None for one that is no channel's own, or has no bound."""
-    mark = config.get("metadata") or {}
-    size = _size(config)
-    if mark.get(ROLE_KEY) != Role.CHANNEL or not size:
-        return None
-    owner = (mark.get(CLUSTER_KEY, ""), mark.get(NAMESPACE_KEY, ""))
-    return Reserved(str(config["name"]), *owner, str(config.get("storage", "file")), size)
-
-
 def asks(wanted: WantedStreams, most: Mapping[str, str]) -> bool:
     """Does the bound concern the channel at all?"""
     return wanted.config["storage"] in most and _size(wanted.config) > 0
 
 
-def grows(wanted: WantedStreams, observed: Observed) -> bool:
-    """Would the stream reserve more than it does?"""
-    return observed.stream is None or _size(wanted.config) > _size(observed.stream)
-
-
 def judged(
-    wanted: WantedStreams, observed: Observed, streams: Iterable[Reserved], most: Mapping[str, str]
+    wanted: WantedStreams, observed: Observed, streams: Iterable[Config], most: Mapping[str, str]
 ) -> StorageShare:
     """What is wanted within the bound of the namespace.
 
     Args:
-        streams: what all streams of the account reserve.
+        streams: the configurations of all streams of the account.
         most: the bound by storage, as the administrator has written it.
     """
     owner, has = wanted.place.owner, observed.stream
@@ -80,12 +54,8 @@ def judged(
     if not asks(wanted, most) or stands in (Ownership.ADOPTED, Ownership.FOREIGN):
         return StorageShare(wanted)
     storage, bound = wanted.config["storage"], most[wanted.config["storage"]]
-    own = (owner.cluster, owner.namespace, storage)
-    others = sum(
-        one.size
-        for one in streams
-        if one.stream != wanted.place.stream and (one.cluster, one.namespace, one.storage) == own
-    )
+    ours = (owner.cluster, owner.namespace, Role.CHANNEL, storage)
+    others = sum(_size(one) for one in streams if one["name"] != wanted.place.stream and _whose(one) == ours)
     total = others + _size(wanted.config)
     if total <= number(bound):
         return StorageShare(wanted)
@@ -94,7 +64,7 @@ def judged(
     sum_ = f"{_FIELD} is {wanted.config['max_bytes']}{times}, with which the channels of namespace {owner.namespace} "
     sum_ += f"reserve {total} bytes of {storage} storage, {others} of them others', and may reserve {bound}"
     opens = f"an administrator opens it: maxBytes: {{{storage}: {total}}} in key tenants of ConfigMap {DEFAULTS_NAME}"
-    if not grows(wanted, observed):
+    if has is not None and _size(wanted.config) <= _size(has):
         return StorageShare(wanted, beyond=(f"{sum_}; it is kept, since the stream has had that room before; {opens}",))
     problem = Problem(REASON, f"{sum_}: lower it, or {opens}")
     if has is None:
@@ -105,3 +75,8 @@ def judged(
 
 def _size(config: Config) -> int:
     return max(0, int(config.get("max_bytes") or 0)) * int(config.get("num_replicas") or 1)
+
+
+def _whose(config: Config) -> tuple[str | None, ...]:
+    mark = config.get("metadata") or {}
+    return (*(mark.get(key) for key in (CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY)), config.get("storage"))

@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, assert_never
 
-from headrace.core.channel import storage_share
-from headrace.core.channel.storage_share import Reserved
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.nats.action import (
@@ -40,7 +38,7 @@ from headrace.io.process import clock
 
 ASK_SECONDS = 5.0
 REMEMBERED_SECONDS = 30.0
-"""For so long a list of all streams counts for who reserves nothing more: with thousands of them it takes a tenth of a
+"""For so long a list of all streams counts for who changes nothing: with thousands of them it takes a tenth of a
 second, and each channel of a namespace with a bound asks for it."""
 
 # The cluster elects a leader, or one of its servers is away: the same request will succeed in a moment.
@@ -55,8 +53,8 @@ class Admin:
     def __init__(self, api: JetStreamApi, jetstream: JetStream) -> None:
         self._api = api
         self._jetstream = jetstream
-        self._reserving = asyncio.Lock()
-        self._reserved: tuple[float, list[Reserved]] = (-inf, [])
+        self._streams_in_use = asyncio.Lock()
+        self._streams: tuple[float, list[Config]] = (-inf, [])
 
     async def stream(self, name: str) -> Config | None:
         """The configuration of a stream; None when there is none."""
@@ -109,17 +107,16 @@ class Admin:
         return self._jetstream.max_payload
 
     @asynccontextmanager
-    async def reserved(self, *, to_grow: bool) -> AsyncIterator[list[Reserved]]:
-        """What the streams of all channels reserve. One caller at a time: two that have read the same would both fit.
+    async def streams(self, *, to_change: bool) -> AsyncIterator[list[Config]]:
+        """The configurations of all streams. One caller at a time: two that have read the same would both fit in.
 
         Args:
-            to_grow: the caller is about to reserve more, and needs to know what there is now.
+            to_change: the caller is about to change one, and needs to know them as they are now.
         """
-        async with self._reserving:
-            if to_grow or clock.monotonic() > self._reserved[0] + REMEMBERED_SECONDS:
-                found = [storage_share.reserved(one["config"]) async for one in self._api.streams()]
-                self._reserved = clock.monotonic(), [one for one in found if one is not None]
-            yield self._reserved[1]
+        async with self._streams_in_use:
+            if to_change or clock.monotonic() > self._streams[0] + REMEMBERED_SECONDS:
+                self._streams = clock.monotonic(), [one["config"] async for one in self._api.streams()]
+            yield self._streams[1]
 
     async def consumers(self, stream: str) -> list[Config]:
         """The configurations of all consumers of a stream; raises as `consumer_infos`."""

@@ -9,9 +9,10 @@ import pytest
 
 from headrace.core.channel import stream_config
 from headrace.core.channel.plan import Observed
-from headrace.core.channel.storage_share import Reserved, judged, reserved
+from headrace.core.channel.storage_share import judged
 from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.manifest import manifest
+from headrace.core.nats.stream import Owner, Role
 from tests.support.functions.channels import channel, stream
 
 MOST = {"file": "10Ki"}
@@ -26,8 +27,11 @@ def with_config(**config: Any) -> Observed:
     return Observed({**wanted().config, **config}, None)
 
 
-def other(size: int, **members: str) -> Reserved:
-    return Reserved("KN_SHOP__OTHER", "kubernetes", "shop", "file", size)._replace(**members)
+def other(size: int, *, namespace: str = "shop", cluster: str = "kubernetes", **members: str) -> dict[str, Any]:
+    """Another stream of the account."""
+    mark = Owner(cluster, namespace, "other", "uid").mark(Role.CHANNEL)
+    config = {"name": "KN_SHOP__OTHER", "storage": "file", "max_bytes": size, "num_replicas": 1, "metadata": mark}
+    return {**config, **members}
 
 
 @pytest.mark.parametrize(
@@ -41,13 +45,13 @@ def other(size: int, **members: str) -> Reserved:
         pytest.param({"maxBytes": 9_000}, [other(6_000, namespace="bank")], False, id="another namespace's"),
         pytest.param({"maxBytes": 9_000}, [other(6_000, cluster="b")], False, id="another cluster's"),
         pytest.param({"maxBytes": 9_000}, [other(6_000, storage="memory")], False, id="another storage's"),
-        pytest.param({"maxBytes": 9_000}, [other(9_000, stream="KN_SHOP__ORDERS")], False, id="its own, from before"),
+        pytest.param({"maxBytes": 9_000}, [other(9_000, name="KN_SHOP__ORDERS")], False, id="its own, from before"),
         pytest.param({"maxBytes": 90_000, "storage": "Memory"}, [], False, id="no bound of this storage"),
         pytest.param({}, [other(60_000)], False, id="nothing is reserved"),
     ],
 )
 def test_a_new_channel_is_made_if_the_sum_is_within_the_bound(
-    config: dict[str, Any], others: list[Reserved], refused: bool
+    config: dict[str, Any], others: list[dict[str, Any]], refused: bool
 ) -> None:
     share = judged(wanted(**config), Observed(None, None), others, MOST)
 
@@ -85,10 +89,8 @@ def test_what_a_stream_has_already_it_keeps_and_is_told(asked: int) -> None:
     assert "it is kept" in share.beyond[0]
 
 
-def test_only_channels_own_streams_with_a_bound_count() -> None:
-    ours = wanted(maxBytes=500, replicas=3)
-
-    assert reserved(ours.config) == Reserved("KN_SHOP__ORDERS", "kubernetes", "shop", "file", 1_500)
-    assert reserved({**ours.aside, "max_bytes": 500}) is None
-    assert reserved(wanted().config) is None
-    assert reserved({"name": "LEGACY", "max_bytes": 500}) is None
+@pytest.mark.parametrize(
+    "unmarked", [{"metadata": {}}, {"metadata": Owner("kubernetes", "shop", "other", "uid").mark(Role.ASIDE)}]
+)
+def test_only_channels_own_streams_count(unmarked: dict[str, Any]) -> None:
+    assert judged(wanted(maxBytes=9_000), Observed(None, None), [{**other(9_000), **unmarked}], MOST).problem is None
