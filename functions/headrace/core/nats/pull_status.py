@@ -7,6 +7,8 @@ Knows the statuses of JetStream and the words of its limits. Called by `headrace
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -113,6 +115,12 @@ def told_limits(description: str) -> PullLimits:
             return PullLimits()
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 19 else 0
     return PullLimits(batch=number) if name == "maxrequestbatch" else PullLimits(max_bytes=number)
+
+
+def told_left(headers: Mapping[str, str]) -> int:
+    """The messages that a pull has asked for and will not get, by the status that ends it; all if it is silent."""
+    value = headers.get("nats-pending-messages", "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else sys.maxsize
 
 
 _Limit = TypeVar("_Limit", int, timedelta)

@@ -15,7 +15,7 @@ from headrace.core.errors import Unavailable
 from headrace.core.fast import new_object, new_tuple
 from headrace.core.nats.jetstream import Message, ack_tokens, shared_tokens
 from headrace.core.nats.nats_wire import Arrival, Headers, PullRun
-from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
+from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_left, told_limits
 from headrace.io.jetstream.pin import Pin
 from headrace.io.nats.client import Client, NatsSubscription
 from headrace.io.process import log
@@ -59,6 +59,7 @@ class PullInbox:
         self._subscription: NatsSubscription | None = None
         self._serial = 0
         self._remaining = 0
+        self._ends_as = PullEnd.FILLED
         self._limits = PullLimits()
         self.said = ""
         self._overdue: asyncio.TimerHandle | None = None
@@ -95,7 +96,7 @@ class PullInbox:
         seconds = expires.total_seconds()
         self.said = ""
         self._serial += 1
-        self._remaining = batch
+        self._remaining, self._ends_as = batch, PullEnd.FILLED
         self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._on_silence)
         more = self._pin.pull_fields if self._pin is not None else b""
         request = b'{"batch":%d,"expires":%d,"max_bytes":%d%b}' % (batch, int(seconds * 1e9), max_bytes, more)
@@ -168,7 +169,7 @@ class PullInbox:
             words = {"message": "a pulled message found a fault", "exception": error}
             asyncio.get_running_loop().call_exception_handler(words)
         if self._remaining <= 0:
-            self._end(PullEnd.FILLED)
+            self._end(self._ends_as)
 
     def _on_status(self, arrival: Arrival) -> None:
         end = pull_end(arrival.status, arrival.description)
@@ -185,6 +186,10 @@ class PullInbox:
             # A pull that is refused within the known limits is refused for good.
             end = PullEnd.REFUSED if limits == self._limits else end
             self._limits = limits
+        if end in (PullEnd.FILLED, PullEnd.EXPIRED) and (left := told_left(arrival.headers)) < self._remaining:
+            # Of a replicated consumer the status overtakes messages, which wait until the other replicas know of them.
+            self._remaining, self._ends_as = self._remaining - left, end
+            return
         if end in (PullEnd.BROKEN, PullEnd.LIMITED, PullEnd.REFUSED):
             self.said = f"{arrival.status} {arrival.description}".strip()
             _log.debug("pull ended", consumer=self._consumer, end=str(end.value), said=self.said)

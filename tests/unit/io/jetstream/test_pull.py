@@ -82,3 +82,31 @@ async def test_a_fault_of_one_message_costs_the_others_nothing():
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
     messages, ends = await pulled([PLAIN.format(number) for number in range(3)], together=True, faulty=True)
     assert (len(messages), ends, len(told)) == (3, [PullEnd.FILLED], 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "brought", "end"),
+    [
+        pytest.param("409 Batch Completed\r\nNats-Pending-Messages: 0", 8, PullEnd.FILLED, id="filled"),
+        pytest.param("409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 5", 3, PullEnd.FILLED, id="full"),
+        pytest.param("408 Request Timeout\r\nNats-Pending-Messages: 6", 2, PullEnd.EXPIRED, id="expired"),
+        pytest.param("408 Request Timeout\r\nNats-Pending-Messages: 8", 0, PullEnd.EXPIRED, id="brought nothing"),
+        pytest.param("408 Request Timeout\r\nNats-Pending-Messages: -1", 0, PullEnd.EXPIRED, id="says nonsense"),
+        pytest.param("408 Request Timeout", 0, PullEnd.EXPIRED, id="does not say"),
+        pytest.param("409 Leadership Change\r\nNats-Pending-Messages: 1", 0, PullEnd.BROKEN, id="broken"),
+    ],
+)
+async def test_a_status_that_overtakes_messages_ends_the_pull_after_them(status: str, brought: int, end: PullEnd):
+    client, messages, ends = FakeClient(), list[Message](), list[PullEnd]()
+    inbox = PullInbox(client, "S", "C", messages.append, ends.append)  # type: ignore[arg-type]  # all it needs of it
+    await inbox.open()
+    await inbox.pull(8, timedelta(seconds=9), 1000)
+    block = f"NATS/1.0 {status}\r\n\r\n".encode()
+    for frame in Decoder().feed(b"HMSG _INBOX.a.1 7 %d %d\r\n%b\r\n" % (len(block), len(block), block)):
+        client.on_arrival(frame)  # type: ignore[arg-type]  # it is an arrival
+    for number in range(brought):
+        assert ends == []
+        for frame in Decoder().feed(said([PLAIN.format(number)])):
+            client.on_arrival(frame)  # type: ignore[arg-type]  # it is an arrival
+    assert (len(messages), ends) == (brought, [end])
+    await inbox.close()
