@@ -21,7 +21,7 @@ from headrace.core.delivery.lease import Lease
 from headrace_operator.scaling.lease_client import LeaseClient
 from tests.faults.lane import Lane
 from tests.faults.ledger import Held, Row, Strike, allow, settle
-from tests.faults.network import BENCH, Network
+from tests.faults.partitions.network import BENCH, Network
 from tests.faults.processes import Cluster, Host, ScalerProcess, SinkProcess
 from tests.faults.producer import Producer
 from tests.faults.scaling import scale

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.faults.bench import Bench
 from tests.faults.ledger import Row
-from tests.faults.network import Network
+from tests.faults.partitions.network import Network
 from tests.faults.processes import Cluster, own_port
 from tests.support.nats.nats_server import NatsServer
 

@@ -5,17 +5,17 @@ from tests.faults import (
     cells_forward,
     cells_leases,
     cells_limits,
-    cells_machine,
     cells_nats,
     cells_order,
-    cells_partition,
     cells_receive,
     cells_subscriber,
 )
 from tests.faults.cell import CELLS
+from tests.faults.partitions import cells_cables, cells_machine
 
 __all__ = [
     "CELLS",
+    "cells_cables",
     "cells_channel",
     "cells_forward",
     "cells_leases",
@@ -23,7 +23,6 @@ __all__ = [
     "cells_machine",
     "cells_nats",
     "cells_order",
-    "cells_partition",
     "cells_receive",
     "cells_subscriber",
 ]

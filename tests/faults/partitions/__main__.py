@@ -24,8 +24,8 @@ from tests.faults import report
 from tests.faults.bench import Bench
 from tests.faults.cell import Cell, play
 from tests.faults.cells import CELLS
-from tests.faults.cells_partition import EVENTS
 from tests.faults.ledger import Row
+from tests.faults.partitions.cells_cables import EVENTS
 
 STATE = Path.home() / ".cache" / "headrace" / "partitions.json"
 NAMES = [name for name, cell in CELLS.items() if cell.lacks is not None]

@@ -9,11 +9,11 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from tests.faults import network
 from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.lane import Lane
-from tests.faults.network import BENCH, Network
+from tests.faults.partitions import network
+from tests.faults.partitions.network import BENCH, Network
 from tests.faults.processes import Cluster
 from tests.faults.sink import Arrival, Say, http
 

@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from tests.faults import clocks, disks
 from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_nats import cluster
-from tests.faults.cells_partition import ACK_WAIT, LEASES, UNSURE, Strike, flood, leader_of
-from tests.faults.disks import ClusterOnDisks, Disk
+from tests.faults.partitions import clocks, disks
+from tests.faults.partitions.cells_cables import ACK_WAIT, LEASES, UNSURE, Strike, flood, leader_of
+from tests.faults.partitions.disks import ClusterOnDisks, Disk
 from tests.faults.processes import Cluster
 
 OFF = 600

@@ -36,7 +36,6 @@ def set_off(pid: int, seconds: int) -> None:
     Raises:
         TimeoutError: one of its threads was always in the midst of reading the time.
     """
-    start, end = _vdso(str(pid)) or (0, 0)
     image = _image()
     offset = _offset(image)
     room = len(image.rstrip(b"\0")) + 15 & ~15
@@ -46,10 +45,11 @@ def set_off(pid: int, seconds: int) -> None:
     while True:
         os.kill(pid, signal.SIGSTOP)
         try:
-            if _stands_outside(pid, start, end):
+            # Only of a stopped process: one that has just begun may still become its program.
+            if _has_stopped(pid) and (found := _vdso(str(pid))) is not None and _stands_outside(pid, *found):
                 with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
                     for at, code in ((room, _added(seconds)), (offset, jump)):
-                        memory.seek(start + at)
+                        memory.seek(found[0] + at)
                         memory.write(code)
                 return
         finally:
@@ -101,10 +101,15 @@ def _offset(image: bytes) -> int:
 
 
 def _stands_outside(pid: int, start: int, end: int) -> bool:
-    """Has every thread stopped, and none of them within the vDSO?"""
+    """Is none of the threads within the vDSO?"""
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
         words = (thread / "syscall").read_text().split()
-        if state not in "Tt" or words == ["running"] or start <= int(words[-1], 16) < end:
+        if words == ["running"] or start <= int(words[-1], 16) < end:
             return False
     return True
+
+
+def _has_stopped(pid: int) -> bool:
+    """Have all of its threads?"""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] in "Tt" for thread in tasks)

@@ -1,4 +1,4 @@
-"""The switch to which every host of a `tests.faults.network.Network` has one cable, and which may fail per direction.
+"""The switch to which every host of `tests.faults.partitions.network` has one cable, and which may fail per direction.
 
 `python switch.py SEED FD=ADDRESS …`: each descriptor is a TUN device, whose other end is a host's network card. A
 packet goes to the cable of its destination, unless an order says otherwise of its two ends: lost always or by chance,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import clocks, disks, network
-from tests.faults.disks import Disk
-from tests.faults.network import BENCH, Network
+from tests.faults.partitions import clocks, disks, network
+from tests.faults.partitions.disks import Disk
+from tests.faults.partitions.network import BENCH, Network
 
 TELL = "import time, sys\nfor _ in sys.stdin: print(time.time(), time.monotonic(), flush=True)"
 # One datagram a line, to where it says; what comes in is printed.
