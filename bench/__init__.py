@@ -1,1 +1,1 @@
-"""What the hot paths cost, measured beside what can't be saved (floors) and beside the Go channel."""
+"""The CPU of the hot paths, measured beside floors that nobody can get below, and beside the Go channel."""

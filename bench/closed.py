@@ -1,9 +1,9 @@
-"""A closed loop from end to end: so many connections send one event after the other, and this is who gets them, too.
+"""A closed loop from end to end: some connections send one event after the other, and this program receives them, too.
 
     python -m bench.closed --url http://127.0.0.1:8080/bench/paced --port 9001 --events 20000 --connections 32
 
-Each event's time is from its being sent until its subscriber has it. Prints one JSON object. Sender and subscriber
-share a process, and so a clock; together they take less of a core than what they measure.
+An event's time runs from its sending until its subscriber has it. Prints one JSON object. Sender and subscriber share a
+process, and so a clock; together they take less of a core than what they measure.
 """
 
 from __future__ import annotations

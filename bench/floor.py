@@ -3,7 +3,7 @@
     python -m bench.floor --port 8081
 
 What `receive` costs above this is its own: parsing, encoding, storing. The floor has uvicorn's own protocol and none of
-our limits; what it need not do (a date, a log line per request) it does not do, as with us.
+our limits; like our server it writes no date, and no log line per request.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Traffic:
     """How events come in.
 
     Attributes:
-        name: what its rows are called by, behind `floor` and `receive`.
+        name: the end of its rows' names, behind `floor` and `receive`.
         arguments: of the load generator.
         share: part of the events that it sends.
         go_channel_us: as `Row` has it.

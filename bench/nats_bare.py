@@ -1,4 +1,4 @@
-"""Protocols that can do one thing only, as floors: no reconnect, no error, no other message may come.
+"""Floors: protocols that can do one thing only, and bear no reconnect, no error and no other message.
 
 Cheating is the point: acks are split at line ends, since a PubAck has none inside.
 """

@@ -2,9 +2,8 @@
 
 Publish with ack (1 KiB, 7 headers, 512 on their way) and pull with ack (batches of 256), through the engine, through
 nats-py, and through bare protocols that write pre-encoded frames. The floor of publishing gives each publisher a future
-to await, or a callback to be told, as any client must; `bare` only counts what comes back, so it is what the loop and
-the kernel cost. In turn
-in one run on uvloop, each round in a process of its own; CPU is of the client's process.
+to await, or a callback to be told, as any client must; `bare` only counts the answers, so its figure is the cost of the
+loop and the kernel. In turn in one run on uvloop, each round in a process of its own; CPU is of the client's process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Latency at a fixed rate: sends each event when it is due, and is the subscriber that gets it.
+"""Latency at a fixed rate: this program sends each event when it is due, and is its subscriber, too.
 
     python -m bench.paced --url http://127.0.0.1:8080/bench/paced --port 9001 --events 10000 --rate 500
 

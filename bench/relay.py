@@ -1,10 +1,9 @@
-"""The floor of a paced event: hands what comes on, and answers 202 when that has been answered; nothing is stored.
+"""The floor of a paced event: it hands each request on, and answers 202 once it has an answer; nothing is stored.
 
     python -m bench.relay --port 9002 --to 9001
 
-On bare protocols: no request is parsed, each is taken for whole as it came in one read. Two of them in a row read,
-write and wait as often as `receive` and `forward` do, so that their CPU is what the kernel and the event loop take to
-wake two processes four times per event.
+It stands on bare protocols: it parses no request, and takes each read for a whole one. Two of them in a row read, write
+and wait as often as `receive` and `forward` do, so their CPU is the price of waking two processes four times per event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a row of the bench is."""
+"""A row of the bench, as a value."""
 
 from __future__ import annotations
 

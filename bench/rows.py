@@ -1,4 +1,4 @@
-"""The rows of the bench: what each sends where, and what it is held against."""
+"""The rows of the bench: the requests of each, their address, and the floor that it is held against."""
 
 from __future__ import annotations
 

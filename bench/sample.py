@@ -1,4 +1,4 @@
-"""What one round of one row of the bench gives."""
+"""The figures of one round of one row of the bench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is measured, running: nats-server, the functions as their host starts them, floor and sink.
+"""The stage of the bench: nats-server, the functions as their host starts them, floor and sink.
 
 The channels are made by `reconcile`, as in production; nothing here reaches into NATS.
 """
@@ -35,7 +35,7 @@ SUBSCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The processes by their parts, and what more of them would need.
+    """The processes by their parts, and the means to start more of them.
 
     Attributes:
         relays: two in a row before the subscriber that `bench.paced` will be.

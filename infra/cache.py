@@ -1,6 +1,6 @@
-"""What is made once per machine and kept outside the repository: where, one maker at a time, and telling how far it is.
+"""A cache outside the repository for things made once per machine: one maker at a time, which tells how far it is.
 
-Standard library only. For the programs that tests build, and for the image.
+It uses the standard library only. The programs that tests build are in it, and the image.
 """
 
 from __future__ import annotations

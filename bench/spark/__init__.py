@@ -1,4 +1,4 @@
-"""The bench of the Spark source: readers and writers held against what can be had without Spark.
+"""The bench of the Spark source: its readers and writers, held against programs without Spark.
 
 stage.py     nats-server with a full stream, a local Spark, and what each process costs
 rows.py      what is measured

@@ -1,7 +1,7 @@
 """A reader as a program: `python -m bench.spark.readers raw|nats-py --servers … --start … --end …`.
 
 Reads a range of the stream into Arrow record batches and prints what it cost. `raw` is our own client without Spark,
-the floor; `nats-py` is what a Python program has without it.
+the floor; `nats-py` is the usual client of Python programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is measured: each row reads or writes once per round, and says how many rows that were."""
+"""The rows of the Spark bench: each reads or writes once per round, and says how many rows it has moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is measured, running: nats-server with a full stream, and a local Spark on all cores."""
+"""The stage of the Spark bench: nats-server with a full stream, and a local Spark on all cores."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Images of single programs that need no libraries, written without a container engine: OCI archives.
+"""OCI archives of single programs that need no libraries, written without a container engine.
 
-A layer is not compressed: it is read once, on this machine, and unpacking is what a start would wait for.
+A layer is not compressed: it is read once, on this machine, and a start would have to wait for the unpacking.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOBODY = "65532"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What becomes an image.
+    """A program and its files, which become an image.
 
     Attributes:
         files: path in the image, by the file's path here.

@@ -1,7 +1,7 @@
 """The CA of a cluster, and the certificates that it signs.
 
-The CA is what `openssl req -x509` makes by default: without keyUsage, as many are that people have made by hand. What
-runs in the cluster has to get along with it.
+The CA is made as by `openssl req -x509`: without keyUsage, like many that people have made by hand. Every program in
+the cluster has to get along with it.
 """
 
 from __future__ import annotations

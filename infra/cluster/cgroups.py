@@ -1,8 +1,8 @@
-"""The cgroups of a cluster: everything that it runs is in them, so they say what is alive, and end it.
+"""The cgroups of a cluster: they hold all of its processes, so they tell which are alive, and end them.
 
-`/headrace-<name>/node` holds the node's own programs, `/headrace-<name>/pods` the containers. In version 1 the same
-folders are in every hierarchy, in version 2 in the one that there is. A process can't leave them by becoming somebody
-else's child, so a crash of whoever started it hides nothing.
+`/headrace-<name>/node` holds the node's own programs, `/headrace-<name>/pods` the containers. In version 1 every
+hierarchy has these folders, in version 2 the only one. A process can't leave them by becoming somebody else's child, so
+a crash of whoever started it hides nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from infra.cluster.instance import Problem
 
 _MOUNTS = Path("/proc/self/mounts")
-# Beside others on the machine, who have 1,024 each: a cluster that starves measures nothing, and one that takes
-# everything keeps those waiting who would measure it.
+# Other programs on the machine have 1,024 each. A cluster that starves gives no figures, and one that takes everything
+# holds up the programs that measure it.
 _SHARES, _WEIGHT = 4_096, 400
 _NODE_SHARES, _NODE_WEIGHT = 4_096, 400
 _KILL_SECONDS = 30.0

@@ -13,7 +13,7 @@ from infra.cluster.instance import Cluster, Problem
 
 
 def run(cluster: Cluster, command: Sequence[str | Path], *, given: str | None = None) -> str:
-    """What it writes; waits for its end.
+    """Run it to its end, and return what it writes.
 
     Raises:
         Problem: it failed; says which command, and how its words end.

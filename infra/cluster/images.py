@@ -1,4 +1,4 @@
-"""The images of a cluster: which there are, kept as files beside the programs, and brought into containerd."""
+"""The images of a cluster: a list of them, their files beside the programs, and the way into containerd."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One cluster as a value: its name, where its files are, its addresses; and the names that follow from these.
 
-Several may run on one machine, each under a name of its own. Does no work; every other module here takes one.
+Several may run on one machine, each under a name of its own. The value does no work; every other module here takes one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Knative Serving and Eventing with the MT Broker, from the YAML in their modules.
 
-Changed is what has to be: the names of images, what is requested for a small node, the class of the ingress, and that
-functions may begin at zero. Knative's autoscaling of its own parts is left out: nobody serves metrics for it.
+Only this is changed: the names of images, the requests, for a small node, the class of the ingress, and that functions
+may begin at zero. Knative's autoscaling of its own parts is left out: nobody serves metrics for it.
 """
 
 from __future__ import annotations

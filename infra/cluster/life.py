@@ -1,7 +1,7 @@
 """From nothing to a cluster, and back to nothing.
 
-The order: what can't be (a name, a network, a machine) is found out before anything starts; then the node, and beside
-it the images; then Knative and NATS.
+Before anything starts, the name, the network and the machine are checked. Then the node starts, and beside it the
+images are made; then Knative and NATS.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What this machine needs to carry a cluster: root, Linux's namespaces and cgroups, and programs of Debian packages.
+"""The needs of a cluster on this machine: root, Linux's namespaces and cgroups, and programs of Debian packages.
 
-Knows apt. Does not know what is started.
+The module knows apt, and nothing of what is started.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import yaml
 Manifest = dict[str, Any]
 # Ten times as fast, where PyYAML was built with it, as its wheels are.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# What a node of two processors has room for: with Knative's own requests it would be full. Less, and pods of ours would
-# be given ten times the time of the activator that they wait for.
+# A node of two processors has room for these; Knative's own requests would fill it. With less, pods of ours would get
+# ten times the processor time of the activator that they wait for.
 _REQUESTED = {"cpu": "25m", "memory": "20Mi"}
 
 

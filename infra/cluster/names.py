@@ -1,4 +1,4 @@
-"""Names of what is made here: images, and the Services of the ingress."""
+"""Names of the things that are made here: images, and the Services of the ingress."""
 
 from __future__ import annotations
 

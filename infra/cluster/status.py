@@ -1,4 +1,4 @@
-"""What runs, told to a person: versions, processes with their memory, pods."""
+"""The state of a cluster, told to a person: versions, processes with their memory, pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes `docs/channel-fields.md`: every field of a channel's spec, what it takes, and who refuses what.
+"""Writes `docs/channel-fields.md`: every field of a channel's spec, its values, and who refuses which.
 
 Read off the CRD, so that the table can't say anything else. `task crd` runs it after the CRD is written.
 """

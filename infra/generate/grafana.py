@@ -1,7 +1,7 @@
 """Grafana's form of a dashboard, made of a short description: a row of numbers, below it graphs in two columns, and
 three variables at the top.
 
-Knows the JSON that Grafana imports; what is shown is in `infra.generate.dashboards`.
+The module knows the JSON that Grafana imports; `infra.generate.dashboards` says what is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the queries of several dashboards have in common."""
+"""The common parts of the queries of several dashboards."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The image that the Containerfile builds upon, made from Debian's packages, for machines that reach no image registry.
 
-A stand-in under the same name: the same release of Debian, the same minor version of Python, no byte code of the
-standard library, `python` and `pip` in the same places. Python itself is Debian's build and not that of the real one.
+It is a stand-in under the same name, with the same release of Debian, the same minor version of Python, no byte code of
+the standard library, `python` and `pip` in the same places. Its Python is Debian's build, unlike that of the real one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What this machine needs to build the image and to start it: root, namespaces, and programs of Debian packages.
+"""The needs of building and starting the image on this machine: root, namespaces, and programs of Debian packages.
 
-Knows apt. Does not know what is built.
+The module knows apt, and nothing of what is built.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from infra.cache import say
 # Program by the Debian package that has it. The keys of Debian releases newer than the machine's are in the last one.
 PACKAGES: Mapping[str, str] = {"buildah": "buildah", "mmdebstrap": "mmdebstrap", "runc": "runc"}
 _WITH_THEM = ("ca-certificates", "debian-archive-keyring", "golang-github-containers-common")
-# The same names in namespaces of its own: what it mounts is seen by nobody else, and goes with its last process, as do
-# its children, however it ends.
+# A program behind these words has namespaces of its own: nobody else sees its mounts, and they go with it, as do its
+# children, however it ends.
 APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 
 

@@ -1,6 +1,6 @@
-"""How a build reaches what it installs from this machine: proxies, package indexes, and the CAs that it trusts.
+"""A build's way from this machine to the packages that it installs: proxies, package indexes, and trusted CAs.
 
-All of it is there for the commands of the build only: it is in no layer, no setting and no history of the image.
+Only the commands of the build see it: it is in no layer, no setting and no history of the image.
 """
 
 from __future__ import annotations

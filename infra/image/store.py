@@ -1,7 +1,7 @@
 """buildah with a store of its own, apart from whatever images the user has, and with nothing left behind.
 
-Each command runs in namespaces of its own: the kernel takes back mounts and processes when it ends, also by SIGKILL, or
-when this process is killed. What it has half done on disk is removed by the next `Store`. One at a time has the store.
+Each command runs in namespaces of its own: the kernel takes back mounts and processes when it ends, even by SIGKILL,
+and when this process is killed. The next `Store` removes from disk what it has half done. One at a time has the store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Programs that are built from their Go modules, once per machine, into a cache outside the repository.
 
-For what no package index carries. Versions and checksums are those of a go.mod and go.sum in the repository; a program
-that is on PATH and new enough is taken as it is. Building tells how far it is, may be interrupted, and two builds at
-once wait for one another.
+They are programs that no package index carries. Versions and checksums are those of a go.mod and go.sum in the
+repository; a program that is on PATH and new enough is taken as it is. Building tells how far it is, may be
+interrupted, and two builds at once wait for one another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the nats-server is that tests, the bench and the cluster run."""
+"""The place of the nats-server that tests, the bench and the cluster run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The cluster's DNS: `python -m infra.cluster.dns --help`. In the place of CoreDNS, which can't be had as
-a module.
+"""The cluster's DNS: `python -m infra.cluster.dns --help`. It stands in for CoreDNS.
 
-Answers for `<service>.<namespace>.svc.cluster.local` and the pods of Services without an address, over UDP and TCP. All
-other names do not exist: a cluster here has no way out.
+CoreDNS can't be had as a Go module. This program answers for `<service>.<namespace>.svc.cluster.local` and the pods of
+Services without an address, over UDP and TCP. All other names do not exist: a cluster here has no way out.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _IDLE_SECONDS = 10
 
 
 def answer(zone: Zone, data: bytes, *, over_udp: bool) -> bytes:
-    """What to say to these bytes.
+    """The answer to these bytes.
 
     Raises:
         wire.Malformed: nothing.

@@ -1,4 +1,4 @@
-"""What the names of a cluster lead to, decided from its Services and EndpointSlices. Pure: no clock, no socket."""
+"""The addresses behind a cluster's names, decided from its Services and EndpointSlices. Pure: no clock, no socket."""
 
 from __future__ import annotations
 
