@@ -1,4 +1,4 @@
-"""What a piece of work leaves in memory."""
+"""The memory that a piece of work leaves behind."""
 
 from __future__ import annotations
 

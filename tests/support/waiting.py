@@ -1,4 +1,4 @@
-"""Waiting for what can only be seen by looking again."""
+"""Waiting for things that can only be seen by looking again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has measured, and the places in docs that say it.
+"""The figures of a run, and their places in docs.
 
 A run with `--write` writes the rows of the tests that ran into the document; without it they are only printed.
 """

@@ -1,4 +1,4 @@
-"""What a Go test binary prints under `-test.v`, as results.
+"""The results in what a Go test binary prints under `-test.v`.
 
 Knows the marks of Go's testing package, and the two habits of Knative's test framework that are needed to read a run:
 it lists the steps of a feature, with their requirement levels, before it runs them, and runs each step as a subtest

@@ -1,4 +1,4 @@
-"""Headrace in the cluster as docs/install.md has it put there and taken away."""
+"""Headrace in the cluster, installed and removed as docs/install.md says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL of what a cluster runs: its processes are this machine's, and their cgroups say whose they are."""
+"""SIGKILL of a cluster's processes: they run on this machine, and their cgroups say whose they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods of ours as they come and go, seen by a watch: what is up at rest, and how soon."""
+"""Pods of ours as they come and go, seen by a watch: which are up at rest, and how soon."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The table of what was run on a cluster: each test as a sentence, whether it holds, its figures, when, which commit.
+"""The table of the tests that ran on a cluster: each as a sentence, with its result, figures, date and commit.
 
-A run writes the rows of what it ran, and leaves those of what it did not.
+A run writes the rows of its own tests, and leaves all others.
 """
 
 from __future__ import annotations

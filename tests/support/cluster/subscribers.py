@@ -1,4 +1,4 @@
-"""Subscribers: one in a pod, which hands on what it gets to a subscriber on this machine, and answers of the latter."""
+"""Subscribers: one in a pod hands its requests on to one on this machine, and the answers of the latter back."""
 
 from __future__ import annotations
 

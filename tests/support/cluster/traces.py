@@ -1,4 +1,4 @@
-"""What a cluster could leave on this machine: seen before and after, and compared."""
+"""Traces that a cluster could leave on this machine: those before it and after it, compared."""
 
 from __future__ import annotations
 

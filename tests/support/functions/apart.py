@@ -1,4 +1,4 @@
-"""Calls of the hook about one channel that has its NATS elsewhere, and what was answered."""
+"""Calls of the hook about one channel that has its NATS elsewhere, and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels and their entries as the API server would have them, with only what a test cares about."""
+"""Channels and their entries as the API server would have them, with only the fields that a test cares about."""
 
 from __future__ import annotations
 

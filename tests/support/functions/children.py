@@ -1,4 +1,4 @@
-"""What `reconcile` would answer as children of a channel, with only what a test cares about."""
+"""Children of a channel as `reconcile` would answer them, with only the fields that a test cares about."""
 
 from __future__ import annotations
 

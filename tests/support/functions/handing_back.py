@@ -1,4 +1,4 @@
-"""What the tests of `hand-back` do again and again: run it, let ours deliver some before, look for marks after."""
+"""Common steps of the tests of `hand-back`: run it, let ours deliver some before, look for marks after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function served by our own uvicorn settings on a thread, for what can't be seen from outside the process."""
+"""A function served by our own uvicorn settings on a thread, for tests that must look inside the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscribers that want their events in order: their consumers, their events, and whether the order was kept."""
+"""Subscribers that want their events in order: their consumers, their events, and a check that the order was kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Programs of ours as on a read-only root file system: each change of a file is refused, and noted in the log.
 
-An audit hook does that, since tests may run as root, whom no mode of a directory stops.
+An audit hook does that, since tests may run as root, and no mode of a directory stops root.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hook on a real server, with what it asked of the server written down."""
+"""The hook on a real server, with a record of its requests to the server."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Hook:
 
     Attributes:
         now: the time of the next call; tests move it.
-        children: what there is of the channel in Kubernetes.
-        pods: what is wanted is there with the next call, and ready.
+        children: the channel's objects in Kubernetes.
+        pods: the wanted children are there with the next call, and ready.
         around: what surrounds the next call.
     """
 

@@ -1,7 +1,7 @@
 """A scaler at work on a real nats-server, with a stand-in for `forward` that records the leases it is asked for.
 
-The stand-in pulls nothing: what is stored stays pending, and each answer says what the test wants it to say.
-The fixtures are in `tests.support.functions.scaled`.
+The stand-in pulls nothing: stored events stay pending, and the test decides each answer. The fixtures are in
+`tests.support.functions.scaled`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two namespaces, of which one names what is the other's: their channels, and what there is of all in NATS."""
+"""Two namespaces, of which one names things of the other: their channels, and all that NATS holds of both."""
 
 from __future__ import annotations
 

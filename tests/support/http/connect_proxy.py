@@ -1,4 +1,4 @@
-"""An HTTP proxy that makes tunnels, and remembers where to and with whose name and password."""
+"""An HTTP proxy that makes tunnels, and remembers their ends and the credentials of each request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConnectProxy:
 
     Attributes:
         tunnels: host and port of each, as they were asked for.
-        authorizations: what each request had to say of who it is; empty for nothing.
+        authorizations: the credentials of each request; empty for none.
     """
 
     port: int = 0

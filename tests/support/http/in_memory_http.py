@@ -1,6 +1,6 @@
-"""A connection to our HTTP server without a socket: bytes in, and what came of them.
+"""A connection to our HTTP server without a socket: bytes in, answers out.
 
-What reaches the server in which pieces is the caller's to say, which no socket grants.
+The caller decides in which pieces the bytes reach the server; no socket grants that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`receive` without a socket and without NATS: bytes in, and what was answered and stored.
+"""`receive` without a socket and without NATS: bytes in, answers and stored messages out.
 
-The server, the story and the short way are the real ones; a list stands where the stream is. Which bytes come in which
-pieces is the caller's to say, which no socket grants.
+The server, the story and the short way are the real ones; a list stands in for the stream. The caller decides in which
+pieces the bytes come; no socket grants that.
 """
 
 from __future__ import annotations

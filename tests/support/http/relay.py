@@ -1,4 +1,4 @@
-"""A TCP relay that can hold back what the server says: what is on its way while something else happens."""
+"""A TCP relay that can hold back the server's bytes, so that they are on their way while something else happens."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Python's and urllib3's own TLS contexts ask for since Python 3.13, on every Python.
+"""The demands of Python's and urllib3's own TLS contexts since Python 3.13, made on every Python.
 
-What bears it here holds there, too.
+A certificate that meets them here is taken there, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What Knative Serving 0.50, KEDA and Kubernetes' own controllers make for objects of ours, with the labels of these.
+"""Objects that Knative Serving 0.50, KEDA and Kubernetes' own controllers make for ours, with the labels of ours.
 
-As their sources have it: each bears the labels and annotations of what it is made for, and is controlled by that.
+As in their sources, each bears the labels and annotations of the object that it is made for, and is controlled by it.
 Nothing runs here, so tests make the objects.
 """
 

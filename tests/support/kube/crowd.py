@@ -1,9 +1,10 @@
 """Many Subscriptions of one channel that come, change and go while events flow, and a ledger of who got what.
 
-Whoever writes `spec.subscribers` is not of interest here: a stand-in, or Knative's own controller. What is held: who is
-there gets every event exactly once that was sent since it was first Ready, whatever happened to its entry; nobody ever
-gets one twice, but for what NATS has handed out again, since `forward` got no processor time for longer than the ack
-wait, and `forward` has counted; and who has gone, or was at another address, gets nothing any more once all is settled.
+It does not matter here who writes `spec.subscribers`, a stand-in or Knative's own controller. The ledger holds three
+rules. A Subscription that is there gets each event exactly once that was sent since it was first Ready, whatever
+happened to its entry. None ever gets an event twice, unless NATS handed it out again, since `forward` got no processor
+time for longer than the ack wait, and `forward` has counted that. And one that has gone, or was at another address,
+gets nothing any more once all is settled.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Two workers write the whole of `spec.subscribers` from a cache that is behind, without a resourceVersion. So live
 entries vanish, entries fall back to their former generation, and those of deleted Subscriptions come back for good. A
-changed Trigger is a Subscription that is deleted and made again under its name with a new uid. The cache of whoever
-asks `reconcile` is behind, too, for a second at most, and never goes back.
+changed Trigger is a Subscription that is deleted and made again under its name with a new uid. The cache of the program
+that asks `reconcile` is behind, too, for a second at most, and never goes back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is installed, as objects: the documents of files, their places in the API, and blocks of docs/install.md."""
+"""The installation as objects: the documents of files, their places in the API, and blocks of docs/install.md."""
 
 from __future__ import annotations
 

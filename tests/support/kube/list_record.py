@@ -1,4 +1,4 @@
-"""What became of a channel's `spec.subscribers` version by version: how often it lied."""
+"""A channel's `spec.subscribers`, version by version, and how often it lied."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What NetworkPolicies let through, by the rules of Kubernetes' API: an evaluator for tables of tests.
+"""An evaluator of NetworkPolicies, by the rules of Kubernetes' API, for tables of tests.
 
-It knows what our policies use, and refuses what it does not know, so that no field is passed over in silence. Pods are
+It knows the fields that our policies use, and refuses all others, so that none is passed over in silence. Pods are
 labels in a namespace, namespaces are labels by name.
 """
 

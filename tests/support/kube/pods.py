@@ -1,4 +1,4 @@
-"""What Knative Serving and the Deployment controller say of functions once their pods are ready; no pod is run."""
+"""Knative Serving's and the Deployment controller's words about functions whose pods are ready; no pod is run."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Two workers patch the whole of `spec.subscribers` from a cache that is behind, without a resourceVersion. So entries of
 live Subscriptions vanish, entries fall back to a former generation or address, and those of deleted Subscriptions come
-back for good. Now and then a view is older than it would be, so that each of that happens in every run.
+back for good. Now and then a view is made older than it would be, so that every run has each of these races.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Children that a hook answers, and looking at what became of them."""
+"""Children that a hook answers, and their state in the API server afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NATS as the story of `reconcile` sees it, in memory: for the order of what is done there."""
+"""NATS as the story of `reconcile` sees it, in memory: for tests of the order of its deeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Go channel leaves on a server, made as it makes it, and its dispatcher as far as NATS sees it.
+"""Streams and consumers as the Go channel leaves them on a server, and its dispatcher as far as NATS sees it.
 
 Structured CloudEvents, `KN_SUB_<UID>`, a deliver group of the same name. Events are numbered in their id.
 """

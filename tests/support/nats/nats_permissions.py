@@ -1,4 +1,4 @@
-"""A nats-server with the account template of `infra/nats`, for whoever wants to do with no more than that."""
+"""A nats-server with the account template of `infra/nats`, for tests that have to do with no more than that."""
 
 from __future__ import annotations
 

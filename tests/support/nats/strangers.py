@@ -1,4 +1,4 @@
-"""What nats-py, the stranger of the tests, does otherwise than one expects."""
+"""Habits of nats-py, the stranger of the tests, that one does not expect."""
 
 from __future__ import annotations
 

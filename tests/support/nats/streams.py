@@ -1,7 +1,7 @@
-"""Streams, aside streams and consumers made by raw API calls, and what lies in them.
+"""Streams, aside streams and consumers made by raw API calls, and their contents.
 
-Written out instead of taken from the code under test: subjects, header names and the consumer's metadata are what
-other programs see. A client of its own, plain nats-py.
+Subjects, header names and the consumer's metadata are written out instead of taken from the code under test, since
+other programs see them. The module has a client of its own, plain nats-py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A container by runc, started as a kubelet would, on the image unpacked in a folder; nothing of it outlives the test.
 
-A shell holds it, in namespaces of its own and in a session of its own: it does what it reads from its input, and at the
-end of that, which comes also when this process is killed, it removes the container with its cgroup. Mounts go with it.
+A shell holds it, in namespaces of its own and in a session of its own: it obeys the words of its input, and at their
+end, which comes also when this process is killed, it removes the container with its cgroup. Mounts go with it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def commands(about: str) -> list[str]:
 
 
 class Func:
-    """`func` in a clean copy; nothing of the user's own settings, and no registry's password.
+    """`func` in a clean copy, without the user's own settings and without a registry's password.
 
     Attributes:
         directory: the copy.

@@ -1,7 +1,7 @@
-"""What a kubelet and containerd make of a pod's only container: a runtime's configuration (OCI), from the manifest.
+"""The runtime's configuration (OCI) that a kubelet and containerd make for a pod's only container, from its manifest.
 
-Read from the manifest, so that a change there is what is tested: user, capabilities, seccomp, limits, command,
-environment, mounts. Otherwise than there: the network is the machine's, so that the ports are the test's.
+It is read from the manifest, so that each change there is tested: user, capabilities, seccomp, limits, command,
+environment, mounts. Only the network differs: it is the machine's, so the ports are the test's.
 """
 
 from __future__ import annotations

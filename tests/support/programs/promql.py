@@ -1,4 +1,4 @@
-"""What a PromQL expression asks for: names of metrics, each with the labels that are asked of it."""
+"""The metrics that a PromQL expression asks for: their names, each with the labels that are asked of it."""
 
 from __future__ import annotations
 

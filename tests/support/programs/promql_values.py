@@ -1,7 +1,7 @@
 """The values of PromQL expressions over given series: the part of the language that our alerts use.
 
-For CI, where there is no Prometheus. What it gives is held against `promtool` by `task test:alerts`, which runs the
-same tests of the same rules; anything that it does not know, it refuses.
+For CI, where there is no Prometheus. `task test:alerts` holds its values against `promtool`, by the same tests of the
+same rules; it refuses anything that it does not know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A clean copy of this repository, as a clone would be: what git knows or would take, and nothing that it ignores."""
+"""A clean copy of this repository, like a clone: the files that git knows or would take, and none that it ignores."""
 
 from __future__ import annotations
 

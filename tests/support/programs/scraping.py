@@ -1,4 +1,4 @@
-"""What Prometheus would read of a `/metrics`: by its own client's parser."""
+"""A `/metrics` as Prometheus would read it: by its own client's parser."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Walk a tutorial: run its commands one after the other, and compare what they say with what the document shows.
+"""Walk a tutorial: run its commands one after the other, and compare their output with the document's.
 
 A fence `console` is a screen: `$ ` begins a command, the lines under it are its output. Where the sentence before it
 speaks of the first or the second terminal, the command stays there and the lines are waited for; a fence without a
 command shows what that terminal says next, and `^C` ends what runs in it. Other commands must end with status 0, and
-say what is shown, no more and no less; those that only look are asked again for a while, as a reader would.
+their output must be the one shown, no more and no less; those that only look are run again for a while, as by a reader.
 
 `...` stands for anything, on a line of its own for any lines; ages, times and hexadecimal names match others of their
 kind.

@@ -1,4 +1,4 @@
-"""Programs that start Spark: whatever they have started ends with them, and at the latest with the test.
+"""Programs that start Spark: all that they have started ends with them, and at the latest with the test.
 
 Each gets a session of the operating system for itself. JVMs and Python's workers stay in it, though they make process
 groups of their own, and when their parents are dead.
