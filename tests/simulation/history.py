@@ -13,6 +13,7 @@ from typing import Any
 from tests.simulation import environment
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.model.watch import Seen
 from tests.simulation.plan import Plan
 from tests.simulation.strikes import Strikes
 from tests.simulation.world.spark import SparkRead
@@ -57,7 +58,12 @@ def run(plan: Plan) -> Outcome:
     world = World(plan, loop, ledger)
     stock = Stock(world)
     witness = Witness(plan, ledger, world.model, world.subscription, loop.time, environment.EPOCH)
-    strikes = Strikes(world, witness)
+
+    def acted(seen: Seen, host: str) -> None:
+        witness.acted(seen, host)
+        stock.acted(seen, host)
+
+    strikes = Strikes(world, acted)
     world.model.frames = strikes.watch
 
     def note(level: str, words: str, values: dict[str, Any]) -> None:
@@ -116,6 +122,6 @@ async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock
         await asyncio.sleep(LOOK_SECONDS)
     ledger.troubles += [read.trouble for read in reads if read.trouble]
     ledger.troubles += [f"Spark could not read: {read.failed}" for read in reads[1:] if read.failed]
-    ledger.last_at = world.loop.now
+    await stock.take()
     witness.take_stock()
-    stock.take()
+    ledger.last_at = world.loop.now

@@ -14,7 +14,6 @@ from tests.simulation.model.connection import Connection
 from tests.simulation.model.server import Trouble
 from tests.simulation.model.watch import Seen
 from tests.simulation.network import Host
-from tests.simulation.world.witness import Witness
 from tests.simulation.world.world import NATS, SECOND_OPERATOR, World
 
 # A frame to or from a process that this one has killed is lost with it.
@@ -29,9 +28,12 @@ LOOK_SECONDS = 0.25
 class Strikes:
     """All faults of a plan."""
 
-    def __init__(self, world: World, witness: Witness) -> None:
+    def __init__(self, world: World, acted: Callable[[Seen, str], None]) -> None:
+        """Args:
+        acted: hears of each frame upon which the server has acted, and whose it is.
+        """
         self._world = world
-        self._witness = witness
+        self._acted = acted
         self._loop = world.loop
         self._waiting = [fault for fault in world.plan.faults if fault.frame is not None]
         self._seen: Counter[tuple[Verb, str]] = Counter()
@@ -64,7 +66,7 @@ class Strikes:
                     if due.kind in _LOSES_THE_FRAME:
                         return
         act()
-        self._witness.acted(seen, host)
+        self._acted(seen, host)
         if after is not None and after.frame is not None:
             self.strike(after, host, _words(after.frame))
 

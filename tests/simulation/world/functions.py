@@ -34,6 +34,12 @@ class FunctionProgram:
         self._server.config.port = PORT
         self._told = asyncio.Event()
 
+    @property
+    def bytes_in_hand(self) -> int:
+        """Bytes of events that a `forward` holds, or has asked for."""
+        handler = self.app._handler
+        return handler._pool.used if isinstance(handler, Leasing) else 0
+
     async def run(self) -> None:
         """What `uvicorn.Server.serve` does, but for signals and its clock."""
         server = self._server

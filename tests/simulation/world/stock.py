@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from headrace.core import metric_families as families
+from headrace.core.delivery import byte_pool
 from headrace.core.metrics import Distribution, FamilyKind
+from tests.simulation.model.watch import DELIVERY, Seen
 from tests.simulation.world.functions import FunctionProgram
 from tests.simulation.world.operators import OperatorProgram
-from tests.simulation.world.world import OPERATOR, World
+from tests.simulation.world.world import MOST_LEASES, OPERATOR, PROCESS_BYTES, World
+
+IN_HAND = (families.WAITING_BYTES, families.IN_FLIGHT, families.IN_FLIGHT_BYTES)
+# Each lease may ask for so much beside what all together may have.
+MOST_IN_HAND = PROCESS_BYTES + MOST_LEASES * byte_pool.LEAST
+LOOKS, LOOK_SECONDS = 4, 0.7
 
 
 class Stock:
@@ -40,11 +48,30 @@ class Stock:
                     self._ledger.decreased.append(f"{name} {key}: {value:g}, then {now.get(key, 0.0):g}")
             self._before[program] = now
 
-    def take(self) -> None:
-        """Nothing is left to do."""
-        self.look()
+    def acted(self, seen: Seen, host: str) -> None:
+        """The server has acted upon a frame: what is in whose hands now?"""
+        if seen.verb != DELIVERY:
+            return
+        program, most = self._world.programs.get(host), self._ledger.most
+        if isinstance(program, FunctionProgram):
+            name = f"bytes in hand of {host}"
+            most[name] = max(most.get(name, 0), program.bytes_in_hand)
+            self._ledger.limits[name] = MOST_IN_HAND
+        stream, _, consumer = seen.about.partition("/")
+        found = self._world.model.streams[stream].consumers[consumer]
+        name = f"ack window of {self._world.subscription(consumer)}"
+        most[name] = max(most.get(name, 0), len(found.pending))
+        self._ledger.limits[name] = int(found.config.get("max_ack_pending") or len(found.pending))
+
+    async def take(self) -> None:
+        """Nothing is left to do. What is alive only at one look of several has a pass or a sweep to do."""
         world, ledger = self._world, self._ledger
-        ledger.at_rest = self._alive()
+        looks = []
+        for _ in range(LOOKS):
+            await asyncio.sleep(LOOK_SECONDS)
+            looks.append(self._alive())
+        ledger.at_rest = {name: min(look.get(name, 0) for look in looks) for name in looks[0]}
+        self.look()
         operator = world.programs.get(OPERATOR)
         if isinstance(operator, OperatorProgram) and operator.served is not None:
             for row in operator.served.scaler.rows():
@@ -60,6 +87,12 @@ class Stock:
             process = self._world.hosts[name].process
             if process is not None:
                 found[f"tasks of {name}"] = sum(not task.done() for task in process.tasks)
+        for name, program in self._world.programs.items():
+            if isinstance(program, FunctionProgram):
+                snapshot = program.app.snapshot()
+                for family in IN_HAND:
+                    for value in snapshot.get(family.name, {}).values():
+                        found[f"{family.name} of {name}"] = int(value)
         for connection in self._world.model.connections:
             host = self._world.network.at(connection.peer[0]).name
             if host in self._world.programs:

@@ -34,6 +34,11 @@ OPERATORS = (OPERATOR, SECOND_OPERATOR)
 FORWARDS = ("forward-0", "forward-1")
 PRODUCER, SPARK = "producer", "spark"
 NATS_PORT = 4222
+# Small beside the events of a history, so that its limits are reached.
+MAX_PAYLOAD = 64 * 1024
+PROCESS_BYTES = 256 * 1024
+# The leases that one forward can have at once: of six subscriptions, three each.
+MOST_LEASES = 18
 # A channel's first pass waits for NATS and for `reconcile`.
 READY_SECONDS = 60.0
 LOOK_SECONDS = 0.25
@@ -66,6 +71,7 @@ class World:
         self.model = JetStreamModel(
             self._nats_clock, Disk(sync_always=plan.sync_always, may_lose_power=_cuts_power(plan)), plan.seed
         )
+        self.model.max_payload = MAX_PAYLOAD
         self.programs: dict[str, Program] = {}
         hosts = (NATS, RECEIVE, RECONCILE, *FORWARDS, OPERATOR, SECOND_OPERATOR, PRODUCER, SPARK, *HOSTS.values())
         self.hosts: dict[str, Host] = {name: self.network.add(name) for name in hosts}
@@ -89,6 +95,8 @@ class World:
             "HEADRACE_TOKEN": TOKEN,
             "HEADRACE_NAMES": "any",
             "HEADRACE_ADDRESS": receive,
+            "FORWARD_MAX_PROCESS_BYTES": str(PROCESS_BYTES),
+            "FORWARD_MAX_IN_FLIGHT_BYTES": str(PROCESS_BYTES // 2),
         }
 
     async def begin(self) -> Producers:
