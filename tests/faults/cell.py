@@ -32,8 +32,7 @@ class Cell:
         duplicates: why how many events may come twice.
         short: does the short version, which CI runs, have it?
         bound: seconds after which whatever is not settled counts as out of time.
-        lacks: says why this machine can't play it, and nothing where it can. Such cells have a task and a table of
-            their own (`tests.faults.partitions`).
+        lacks: says why this machine can't play it, and nothing where it can.
         apart: do its processes have hosts of their own, on a network that can fail?
     """
 
@@ -47,6 +46,11 @@ class Cell:
     bound: float = 45.0
     lacks: Callable[[], str] | None = None
     apart: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Of its module: those of one folder have a table, and a task."""
+        return self.run.__module__.rpartition(".")[0]
 
 
 CELLS: dict[str, Cell] = {}

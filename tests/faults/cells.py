@@ -7,6 +7,7 @@ from tests.faults import (
     cells_limits,
     cells_nats,
     cells_order,
+    cells_power,
     cells_receive,
     cells_subscriber,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "cells_machine",
     "cells_nats",
     "cells_order",
+    "cells_power",
     "cells_receive",
     "cells_subscriber",
 ]

@@ -104,14 +104,20 @@ class Cluster:
 
     NAMES = ("n0", "n1", "n2")
 
-    def __init__(self, directory: Path, site: Callable[[str], Site] = lambda _: LOOPBACK) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        site: Callable[[str], Site] = lambda _: LOOPBACK,
+        node: Callable[..., NatsServer] = NatsServer,
+    ) -> None:
         """Args:
         site: where each of the three runs.
+        node: makes one of them.
         """
         listens = {name: f"{site(name).address}:{own_port()}" for name in self.NAMES}
         peers = ", ".join(f'"nats-route://{listen}"' for listen in listens.values())
         self.nodes = [
-            NatsServer(
+            node(
                 directory / name,
                 config=f'server_name: "{name}"\ncluster {{ name: bench, listen: "{listen}", routes: [{peers}] }}',
                 port=own_port(),

@@ -28,7 +28,7 @@ from tests.faults.ledger import Row
 from tests.faults.partitions.cells_cables import EVENTS
 
 STATE = Path.home() / ".cache" / "headrace" / "partitions.json"
-NAMES = [name for name, cell in CELLS.items() if cell.lacks is not None]
+NAMES = [name for name, cell in CELLS.items() if cell.folder == "tests.faults.partitions"]
 PROGRESS_SECONDS = 10.0
 # Where the part stands before it is first written.
 BEHIND = "## Seeds that failed first"
