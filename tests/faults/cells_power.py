@@ -67,7 +67,7 @@ def _all(bench: Bench) -> list[PoweredServer]:
 async def _leader(bench: Bench, lane: Lane) -> list[PoweredServer]:
     """The leader of the stream, once there is one again."""
     while True:
-        with suppress(*AWAY):
+        with suppress(*AWAY, KeyError):
             return [cast("PoweredServer", await leader(bench, lane))]
         await asyncio.sleep(ASK_AGAIN)
 
@@ -83,12 +83,17 @@ async def account_lost(bench: Bench, lane: Lane) -> None:
     bench.row.discarded += len(lost)
 
 
-@power("power-always", "one server, `sync_interval: always`", duplicates=LOST_ACKS, server=alone("always"))
+@power(
+    "power-always",
+    "one server with `sync_interval: always` loses power, twice",
+    duplicates=LOST_ACKS,
+    server=alone("always"),
+)
 async def power_always(bench: Bench) -> None:
     await both(bench, Kept.SOME, forgets=False)
 
 
-@power("power-default", "one server, no `sync_interval`", duplicates=FORGOTTEN, server=alone())
+@power("power-default", "one server with the default loses power, twice", duplicates=FORGOTTEN, server=alone())
 async def power_default(bench: Bench) -> None:
     await account_lost(bench, await both(bench, Kept.NOTHING))
     if not bench.row.discarded:
@@ -96,14 +101,21 @@ async def power_default(bench: Bench) -> None:
 
 
 @power(
-    "power-three-always", "all of three servers, `sync_interval: always`", duplicates=LOST_ACKS, server=three("always")
+    "power-three-always",
+    "all of three servers with `sync_interval: always` lose power, twice",
+    duplicates=LOST_ACKS,
+    server=three("always"),
 )
 async def power_three_always(bench: Bench) -> None:
     await both(bench, Kept.SOME, forgets=False)
 
 
 @power(
-    "power-three-default", "all of three servers, no `sync_interval`", duplicates=FORGOTTEN, server=three(), short=False
+    "power-three-default",
+    "all of three servers with the default lose power, twice",
+    duplicates=FORGOTTEN,
+    server=three(),
+    short=False,
 )
 async def power_three_default(bench: Bench) -> None:
     await account_lost(bench, await both(bench, Kept.SOME))
@@ -111,7 +123,7 @@ async def power_three_default(bench: Bench) -> None:
 
 @power(
     "power-leader-default",
-    "the stream's leader of three servers, no `sync_interval`",
+    "the stream's leader of three servers with the default loses power, twice",
     duplicates=LOST_ACKS,
     server=three(),
     short=False,

@@ -34,12 +34,13 @@ answers with an event), or the dead letter sink, or the parked events. Each row 
 ledger compares what producers were told with what the others hold in the end.
 
 * **lost** must be 0; where the server itself discards, it must be what the server says it has discarded (in brackets).
+  Where power fails and not every write is synced, the brackets hold what was lost; [power.md](power.md) says why.
 * **again** counts events that came twice to a receiver that had taken them already, or that found two fates (delivered
   and parked, say). In brackets is the most that the cell's faults make unavoidable: not more than so many, and only
   events that were in somebody's hands when a fault struck. Retries after a refusal are no duplicates.
 * **late** counts events that were not settled {bound:.0f} s after the last fault ({late:.0f} s in a long run).
-* Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: data that
-  nats-server had written is still in the page cache. For power failures see its `sync_interval`.
+* Producers send an event without an answer again, under its own id. SIGKILL is not a loss of power: data that
+  nats-server had written is still in the page cache. Cells that begin with `power` lose that, too.
 
 Python {python}, nats-server {nats}, uvicorn {uvicorn}; Linux {kernel}, {cpus} CPUs, {memory} GiB,
 shared with other work. Again, exactly so: `python -m tests.faults --seed {seed}{size}`; one cell: `--cell NAME`.

@@ -48,6 +48,7 @@ examples:
   kn jetstream doctor -A
   kn jetstream doctor orders -n shop
   kn jetstream doctor -A --cluster                      what the conditions in a cluster say
+  kn jetstream doctor -A --monitor http://127.0.0.1:8222         and whether NATS syncs what it acknowledges
   kn jetstream doctor -A -o json | jq -r '.items[] | .code + " " + .where'
 """
 
@@ -105,6 +106,13 @@ COMMANDS = [
         _run,
         params.Words(DOCTOR, "Why events don't arrive, and what to do."),
         _CHANNEL,
+        params.value(
+            "--monitor",
+            "URL",
+            "nats-server's monitoring port, as http://nats.example:8222: it says what a "
+            "loss of power takes. Repeatable, for several servers.",
+            multiple=True,
+        ),
         every=True,
         objects=True,
         formats=("table", "json", "yaml"),

@@ -152,6 +152,33 @@ def _parked(each: ChannelFacts) -> Iterator[Finding]:
         )
 
 
+def _unwritten(each: ChannelFacts) -> Iterator[Finding]:
+    config = each.channel.info["config"]
+    if config.get("persist_mode") == "async":
+        how = "it acknowledges events before it writes them (persistMode: Async): the last ones go with a crash of NATS"
+    elif config.get("storage") == "memory":
+        how = "its events are in memory only, and go with the servers that hold them"
+    else:
+        return
+    yield note("acknowledged-unwritten", how, "if they must not be lost, make a new channel: this one can't be changed")
+
+
+def _position_ahead(each: ChannelFacts) -> Iterator[Finding]:
+    """Finds a consumer that remembers more than its stream: servers that lost power together can leave one."""
+    for one in each.subscriptions:
+        known = one.subscription
+        delivered = int((known.info.get("delivered") or {}).get("stream_seq") or 0)
+        if each.last is None or delivered <= each.last or known.delivered_at is None:
+            continue
+        yield problem(
+            "position-ahead",
+            f"Subscription {known.ref} stands at event {delivered}, and the stream ends at {each.last}: the next "
+            f"{counted(delivered - each.last, 'event')} will be handed to nobody",
+            f"`kn jetstream subscription reset {known.ref} --to-time {known.delivered_at:%Y-%m-%dT%H:%M:%SZ}`; it "
+            "comes of a loss of power without sync_interval: always (docs/power.md)",
+        )
+
+
 OF_CHANNELS: tuple[Callable[[ChannelFacts], Iterator[Finding]], ...] = (
     _stream_full,
     _aside,
@@ -159,4 +186,6 @@ OF_CHANNELS: tuple[Callable[[ChannelFacts], Iterator[Finding]], ...] = (
     _nobody_listens,
     _unseen,
     _parked,
+    _unwritten,
+    _position_ahead,
 )

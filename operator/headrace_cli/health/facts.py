@@ -72,6 +72,7 @@ class ChannelFacts:
         parked: includes events that are parked for Subscriptions that are gone.
         subjects: the subjects of its stream, with the number of events on each.
         subscribers: how many entries spec.subscribers has; None where the object was not looked at.
+        last: the sequence with which its stream ends, seen after the consumers were; None: it is gone.
     """
 
     channel: CatalogChannel
@@ -79,6 +80,7 @@ class ChannelFacts:
     parked: int = 0
     subjects: Mapping[str, int] = field(default_factory=dict)
     subscribers: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,10 @@ def beside_objects(known: Facts, bodies: Iterable[Mapping[str, Any]]) -> Facts:
 async def _channel(session: Session, channel: CatalogChannel) -> ChannelFacts:
     found = await subscriptions(session.admin, channel)
     info = await session.admin.info(channel.stream, ">")
-    subjects = (info or {"state": {}})["state"].get("subjects") or {}
+    state = (info or {"state": {}})["state"]
+    subjects, last = state.get("subjects") or {}, state.get("last_seq")
     if channel.aside is None:
-        return ChannelFacts(channel, tuple(map(SubscriptionFacts, found)), subjects=subjects)
+        return ChannelFacts(channel, tuple(map(SubscriptionFacts, found)), subjects=subjects, last=last)
     aside = await session.admin.info(channel.aside_name, ">") or channel.aside
     kept = aside["state"].get("subjects") or {}
     noted = health.noted(kept)
@@ -169,7 +172,7 @@ async def _channel(session: Session, channel: CatalogChannel) -> ChannelFacts:
                 oldest=await _oldest(session, subscription),
             )
         )
-    return ChannelFacts(channel, tuple(facts), parked.total(), subjects)
+    return ChannelFacts(channel, tuple(facts), parked.total(), subjects, last=last)
 
 
 async def _records(

@@ -12,8 +12,18 @@ from dataclasses import replace
 from headrace.core.nats import payload
 from headrace_cli.health.channel_rules import FULL, NEARLY_FULL, OF_CHANNELS
 from headrace_cli.health.facts import Facts, account_used
-from headrace_cli.health.finding import Finding, Severity, problem, risk
+from headrace_cli.health.finding import Finding, Severity, note, problem, risk
 from headrace_cli.health.subscription_rules import OF_SUBSCRIPTIONS
+
+SYNC_UNSEEN = note(
+    "sync-unseen",
+    "an accepted event outlives a loss of power only if nats-server has sync_interval: always, and it tells no client "
+    "whether it has",
+    "let its monitoring port say it, --monitor http://HOST:8222 of each server, or look into its configuration "
+    "(docs/power.md)",
+    where="NATS",
+)
+"""For where nobody has named a monitoring port to ask."""
 
 
 def findings(facts: Facts) -> list[Finding]:

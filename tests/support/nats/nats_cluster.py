@@ -18,7 +18,7 @@ class NatsCluster:
     servers: all of them, named n0 and so on; each can be killed and started again.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, store: str = "") -> None:
         ports = [free_port() for _ in range(SIZE)]
         self._monitors = [free_port() for _ in range(SIZE)]
         routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
@@ -27,6 +27,7 @@ class NatsCluster:
                 directory / str(n),
                 config=f'server_name: n{n}\nhttp: "127.0.0.1:{self._monitors[n]}"\n'
                 f'cluster {{ name: c, listen: "127.0.0.1:{port}", routes: [{routes}] }}',
+                store=store,
             )
             for n, port in enumerate(ports)
         ]

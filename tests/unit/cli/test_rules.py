@@ -50,7 +50,7 @@ DECIDED: dict[tuple[str, ...], set[str]] = {
     },
     ("report",): {"interval", "watch"},
     ("check",): {"pending", "unsettled", "parked", "sunk", "used", "stalled", "prometheus"},
-    ("doctor",): set(),
+    ("doctor",): {"monitor"},
     ("step-down",): {"subscription"},
     ("purge",): {"until_sequence", "older_than", "keep", "subject", "all"},
     ("rm-event",): {"no_erase"},

@@ -188,7 +188,8 @@ class StreamConfig(Part):
     allow_batched: bool = False
     """Let publishers use NATS' fast ingest."""
     persist_mode: Literal["Default", "Async"] = "Default"
-    """Async answers 202 before an event is on disk: a crash of the server loses such events. Can't be changed."""
+    """Async answers 202 before an event is on disk: a crash of the server loses such events, with any
+    `sync_interval`. Can't be changed."""
 
     hollow: ClassVar = ("mirror", "sources", "placement")
     rules: ClassVar = RULES

@@ -22,6 +22,7 @@ from headrace_cli.health import check, doctor, facts, finding, leadership
 from headrace_cli.health import report as numbers
 from headrace_cli.health.check import Limits, Status
 from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.findings import SYNC_UNSEEN
 from headrace_cli.view.output import text_of
 
 LIMITS = ("pending", "unsettled", "parked", "sunk", "used", "stalled")
@@ -77,7 +78,9 @@ def _failed(given: Given, status: Status, error: HeadraceError) -> int:
 
 async def examine(place: Place, given: Given) -> int:
     """Examine NATS; gives the exit status: 1 when a fault keeps events from arriving."""
-    return _show(await doctor.examine_up(place, scope_of(given)), given)
+    found = await doctor.examine_up(place, scope_of(given))
+    # The server of a `headrace up` is for trying.
+    return _show(found, await _syncing(found, given, unseen=not place.bulletin.objects), given)
 
 
 async def examine_cluster(objects: Objects, given: Given) -> int:
@@ -88,17 +91,39 @@ async def examine_cluster(objects: Objects, given: Given) -> int:
         raise Refused(f"there is no channel {scope.channel} in this cluster", status=404)
     at = places.find(given["nats"])
     if at.named:
-        return _show(await doctor.examine(at, scope, bodies), given)
+        found = await doctor.examine(at, scope, bodies)
+        return _show(found, await _syncing(found, given), given)
     tell("only the cluster's objects were looked at, not what is in NATS: say where it is with --nats")
-    return _show(doctor.examine_objects(bodies), given)
+    return _show(doctor.examine_objects(bodies), await _syncing((), given, unseen=False), given)
 
 
-def _show(found: Sequence[Finding], given: Given) -> int:
+async def _syncing(found: Sequence[Finding], given: Given, *, unseen: bool = True) -> list[Finding]:
+    """When the servers write down what they acknowledge; where that is not seen, the question to ask, once all is well.
+
+    Args:
+        unseen: is the question worth asking?
+    """
+    if given["monitor"]:
+        # Imported here: it brings an HTTP client, which takes more time than the other verbs together.
+        from headrace_cli.health import syncing
+
+        return await syncing.findings(given["monitor"])
+    return [SYNC_UNSEEN] if unseen and not _wrong(found) else []
+
+
+def _wrong(found: Sequence[Finding]) -> bool:
+    return any(each.severity > Severity.NOTE for each in found)
+
+
+def _show(found: Sequence[Finding], of_servers: Sequence[Finding], given: Given) -> int:
+    """Args:
+    of_servers: notes about the servers, beside which all may be well.
+    """
     if given["output"] == "table":
-        show(finding.text(found))
+        show("\n".join(finding.text(part) for part in (found, of_servers) if part or part is found))
     else:
-        show(text_of({"items": [finding.as_item(each) for each in found]}, given["output"]))
-    return 1 if any(each.severity > Severity.NOTE for each in found) else 0
+        show(text_of({"items": [finding.as_item(each) for each in (*found, *of_servers)]}, given["output"]))
+    return 1 if _wrong(found) else 0
 
 
 async def step_down(connected: Session, given: Given) -> int:
