@@ -26,6 +26,7 @@ from headrace.server.crowd import Crowd
 
 if TYPE_CHECKING:
     from headrace.server.front import Front
+from headrace.server.refusals import WHY
 
 READY_SECONDS = 1.0
 
@@ -76,6 +77,7 @@ class App:
         self.draining = False
         self.crowd = Crowd(limits.connections())
         self.counts = Counts(target, self.crowd)
+        self._sparing = log.Sparing()
 
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
         if scope["type"] == "lifespan":
@@ -110,8 +112,10 @@ class App:
         return None if self.intake is None else self.intake(self.handler())
 
     def refused(self, status: int) -> None:
-        """Count a request that our server has refused by itself."""
+        """Count a request that our server has refused by itself, and log it sparingly."""
         self.counts.refused(status)
+        if (left_out := self._sparing.admit(status)) is not None:
+            _log.info("refused", status=status, why=WHY[status][1], **log.more(left_out))
 
     def snapshot(self) -> Snapshot:
         """The counts of this process so far; `headrace.core.metric_families` explains each."""

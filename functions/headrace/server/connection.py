@@ -10,12 +10,13 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.server.crowd import Crowd, Ending
 from headrace.server.flow import Flow
 from headrace.server.front import Front, OnItsWay
 from headrace.server.patience import Patience
+from headrace.server.refusals import ANSWERS
 from headrace.server.states import (
     ANSWERED,
     BODY,
@@ -280,10 +281,9 @@ class BoundedConnection(HttpToolsProtocol):
             return
         begun = waits and self.cycle.response_started
         if not begun and not self.transport.is_closing():
-            again = b"retry-after: 1\r\n" if status == 503 else b""
             if (tell := getattr(self.app, "refused", None)) is not None:
                 # Our application counts it; the floors of the bench do not.
                 tell(status)
-            self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.write(ANSWERS[status])
         self.transport.close()
         self._see_off()

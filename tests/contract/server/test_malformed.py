@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,5 +44,19 @@ def test_what_can_be_read_in_two_ways_is_refused_and_closed(function: Function) 
     assert statuses == {name: status for name, (_, status) in requests().items() if said[name]}
     assert {400, 501} <= set(statuses.values())
     assert all(answer.count(b"HTTP/1.1 ") == 1 for answer in said.values() if answer)
+    for answer in filter(None, said.values()):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"content-type: application/problem+json\r\n" in head
+        assert json.loads(body)["status"] == int(answer.split(b" ")[1])
+        assert json.loads(body)["detail"]
+        assert len(answer) < 600
     # Of few the reset may have overtaken the answer.
     assert sum(map(bool, said.values())) > len(said) // 2
+
+
+def test_a_flood_of_them_leaves_a_few_lines_in_the_log(function: Function) -> None:
+    for _ in range(200):
+        says(function, b"GET / HTTP/1.1\r\n\r\n")
+
+    told = [line for line in function.log.splitlines() if "others could read these bytes" in line]
+    assert 0 < len(told) <= 20

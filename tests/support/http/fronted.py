@@ -22,7 +22,6 @@ EVENT = b"POST /demo/%b HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n1"
 STORED = Response(202)
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
 CLOSING = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-REFUSED = b"HTTP/1.1 %b\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 BY_ASGI = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 ONE, TWO, THREE = (EVENT % name for name in (b"one", b"two", b"three"))
 

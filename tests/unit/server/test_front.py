@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headrace.server.protocol import SMALL_BODY
+from headrace.server.refusals import ANSWERS
 from headrace.server.states import ConnectionState
-from tests.support.http.fronted import ACCEPTED, BY_ASGI, EVENT, ONE, REFUSED, STORED, THREE, TWO, turns
+from tests.support.http.fronted import ACCEPTED, BY_ASGI, EVENT, ONE, STORED, THREE, TWO, turns
 
 
 async def test_an_event_is_answered_when_the_handler_says_so(application, transport, connection):
@@ -138,4 +139,4 @@ async def test_garbage_behind_an_event_does_not_take_its_answer_and_closes(appli
     assert transport.written == b""
     application.answers[0](STORED)
     await turns()
-    assert (transport.written, transport.closed) == (ACCEPTED + REFUSED % b"400 Bad Request", True)
+    assert (transport.written, transport.closed) == (ACCEPTED + ANSWERS[400], True)

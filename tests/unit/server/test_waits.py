@@ -6,8 +6,9 @@ import pytest
 
 from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
 from headrace.server.protocol import SMALL_BODY
+from headrace.server.refusals import ANSWERS
 from headrace.server.states import ConnectionState
-from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, REFUSED, STORED, THREE, TWO, turns
+from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, turns
 from tests.support.memory import taken_memory
 
 
@@ -46,7 +47,7 @@ async def test_at_shutdown_nobody_is_waited_for_without_end(application, transpo
     clock.advance(LAST_SECONDS - 0.1)
     assert transport.written == b""
     clock.advance(0.2)
-    assert transport.written == REFUSED % b"503 Service Unavailable\r\nretry-after: 1"
+    assert transport.written == ANSWERS[503]
     assert transport.closed
     connection.connection_lost(None)
     await turns()
@@ -61,7 +62,7 @@ async def test_what_has_begun_has_to_be_complete_in_time(application, transport,
     connection.data_received(whole[begun : begun + 2])
     assert (transport.written, application.held > 0) == (b"", True)
     clock.advance(1)
-    assert transport.written == REFUSED % b"408 Request Timeout"
+    assert transport.written == ANSWERS[408]
     assert (transport.closed, application.held) == (True, 0)
     connection.data_received(whole[begun + 2 :])
     assert application.taken == []
@@ -78,7 +79,7 @@ async def test_what_is_kept_has_no_more_time_by_asgi_and_what_comes_behind_it_ha
     clock.advance(REQUEST_SECONDS - 1)
     assert (transport.written, transport.closed) == (BY_ASGI, False)
     clock.advance(1)
-    assert (transport.written, transport.closed) == (BY_ASGI + REFUSED % b"408 Request Timeout", True)
+    assert (transport.written, transport.closed) == (BY_ASGI + ANSWERS[408], True)
 
 
 @pytest.mark.parametrize("idle", [0, 90], ids=["on a new connection", "on one that was idle"])
@@ -101,7 +102,7 @@ async def test_what_comes_by_half_behind_an_event_has_its_own_time(application, 
     clock.advance(REQUEST_SECONDS - 1)
     assert (transport.written, application.held) == (answered, 20)
     clock.advance(1)
-    assert (transport.written, application.held) == (answered + REFUSED % b"408 Request Timeout", 0)
+    assert (transport.written, application.held) == (answered + ANSWERS[408], 0)
     assert transport.closed
 
 
@@ -154,7 +155,7 @@ async def test_where_there_is_no_room_for_what_is_on_its_way_in_it_is_refused(
 ):
     application.room, application.held = 1000, 990
     connection.data_received(ONE[:begun])
-    assert transport.written == REFUSED % b"503 Service Unavailable\r\nretry-after: 1"
+    assert transport.written == ANSWERS[503]
     assert (transport.closed, application.held) == (True, 990)
 
 
@@ -164,7 +165,7 @@ async def test_nor_is_there_room_for_the_next_piece(application, transport, conn
     connection.data_received(sent)
     assert application.held == 1 + len(sent)
     connection.data_received(bytes(50))
-    assert transport.written == REFUSED % b"503 Service Unavailable\r\nretry-after: 1"
+    assert transport.written == ANSWERS[503]
     assert (transport.closed, application.held) == (True, 1)
 
 
