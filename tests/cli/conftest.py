@@ -1,4 +1,4 @@
-"""What the command line is tried on: a nats-server and a `forward` for all tests, channels of their own for each."""
+"""The ground of the command line's tests: a nats-server and a `forward` for all, channels of their own for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`channel` and `subscription` tell of what NATS holds: by the marks of `reconcile`, and by the Go channel's names."""
+"""`channel` and `subscription` tell what NATS holds: by the marks of `reconcile`, and by the Go channel's names."""
 
 from __future__ import annotations
 

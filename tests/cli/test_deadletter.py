@@ -1,4 +1,4 @@
-"""`deadletter` finds what is parked, and brings it back without losing any of it."""
+"""`deadletter` finds parked events, and brings them back without losing any."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From a channel of another kind to one of ours, as docs/migration.md has it: the old one drains while producers move.
 
-The old channel is one of ours, too, which another kind's can't be told apart from by who sends to it and gets from it.
+The old channel is one of ours, too: its senders and receivers could not tell it from one of another kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle: what was done is told, and nothing is done twice by going on."""
+"""Ctrl-C in the middle: finished work is told, and whoever goes on does nothing twice."""
 
 from __future__ import annotations
 

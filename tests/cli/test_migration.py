@@ -1,7 +1,6 @@
 """The commands of docs/migration.md, block by block, as somebody would type them.
 
-There is no cluster: `kubectl` writes down what it is told, and what the operator would do upon it is done between the
-blocks.
+There is no cluster: `kubectl` writes down its arguments, and between the blocks the tests do the operator's part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`replay` brings stored events again, to whom it is told, and can be stopped and gone on with at any of them."""
+"""`replay` brings stored events again, to the receiver that it is given, and can stop and go on at any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/kn-plugin.md shows of the command line is what it says today, as far as that is the same in every run."""
+"""The screens in docs/kn-plugin.md are the output of the command line of today, as far as every run gives the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`send` stores what it was told to, by whichever way."""
+"""`send` stores the events that it is given, whichever way they go."""
 
 from __future__ import annotations
 

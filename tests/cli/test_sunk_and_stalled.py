@@ -1,4 +1,4 @@
-"""What went to a dead letter sink is told, and only what waits longer than a start takes is called stalled."""
+"""Events in a dead letter sink are told, and only events that wait for longer than a start are called stalled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tired operator does to a cluster by hand while events flow.
+"""A tired operator's deeds by hand on a cluster while events flow.
 
 Nothing is lost, it mends itself, and conditions and logs say what is the matter and no more.
 """

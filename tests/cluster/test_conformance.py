@@ -1,4 +1,4 @@
-"""Knative's own tests pass with channels of ours; what they said goes to docs/conformance.md."""
+"""Knative's own tests pass with channels of ours; their results go to docs/conformance.md."""
 
 from __future__ import annotations
 

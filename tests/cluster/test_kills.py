@@ -1,7 +1,7 @@
-"""Two hundred events a second through pods that are deleted and killed: none is lost, what comes twice has a reason.
+"""Two hundred events a second through pods that are deleted and killed: none is lost, or comes twice without a reason.
 
-A subscriber takes a second for each event, so that whatever is killed holds some. Each test is one load of its own on
-one channel; the figures go to docs/cluster.md.
+A subscriber takes a second for each event, so that each killed pod holds some. Each test is one load of its own on one
+channel; the figures go to docs/cluster.md.
 """
 
 from __future__ import annotations

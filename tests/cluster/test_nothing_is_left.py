@@ -1,6 +1,6 @@
-"""What `task cluster` promises of itself: up in two minutes, and down without a trace, whatever was killed.
+"""The promises of `task cluster`: up in two minutes, and down without a trace, whichever program was killed.
 
-On a cluster of its own, beside whatever other runs.
+The tests have a cluster of their own, beside any other that runs.
 """
 
 from __future__ import annotations

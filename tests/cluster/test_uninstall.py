@@ -1,4 +1,4 @@
-"""The last of Headrace in a cluster that has used it: what makes channels goes first, what is parked stays."""
+"""The last of Headrace in a cluster that has used it: the makers of channels go first, parked events stay."""
 
 from __future__ import annotations
 

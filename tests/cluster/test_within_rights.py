@@ -1,4 +1,4 @@
-"""Over the whole run: nothing that a part of ours asked of the API server or of NATS was refused for want of a right.
+"""Over the whole run: no request of ours to the API server or to NATS was refused for want of a right.
 
 The API server's audit log has every request of every account; logs of pods of ours are those since the first test.
 """

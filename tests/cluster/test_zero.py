@@ -1,4 +1,4 @@
-"""From zero and back to zero: what a sender and a subscriber wait for, and what is up once nothing flows."""
+"""From zero and back to zero: the waits of a sender and a subscriber, and the pods that are up once nothing flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of channels at random, most of them with one or two things wrong: what both judges are asked about.
+"""Specs of channels at random, most of them with one or two mistakes: both judges are asked about them.
 
 Every value stands in a pool of its field; a draw takes a few fields and a value for each. Pure: the randomness is an
 argument.

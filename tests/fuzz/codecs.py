@@ -1,4 +1,4 @@
-"""Targets: what producers and subscribers send as events, and what strangers publish to a stream."""
+"""Targets: events from producers and subscribers, and messages that strangers publish to a stream."""
 
 from __future__ import annotations
 

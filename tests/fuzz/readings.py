@@ -1,6 +1,6 @@
 """`python -m tests.fuzz.readings`: three readers of the same bytes, which must not read two things in them.
 
-What one reader of a request takes for its end or its address, and the next one does not, lets a stranger's request
+Where one reader takes bytes for a request's end or address, and the next one does not, a stranger's request gets
 through as a part of somebody else's. So the short way, our server over httptools, and h11 read each case:
 
 - the short way and the server's other way give the same answers and store the same messages;
@@ -162,8 +162,8 @@ def _of_h11(head: h11.Request, body: bytes) -> Seen:
 
 
 def _comparable(one: Seen) -> Seen:
-    # Our server ignores the offer of an upgrade and takes these out; h11 leaves that to its caller, and writes the name
-    # of a coding in lower case.
+    # Our server ignores the offer of an upgrade, and takes these headers out; h11 leaves that to its caller, and writes
+    # a coding's name in lower case.
     kept = [
         (name, value.strip(b" \t").lower() if name == b"transfer-encoding" else value.strip(b" \t"))
         for name, value in one.headers

@@ -1,7 +1,7 @@
 """Feeds targets under fresh seeds until their time is up, and says what it found.
 
-Random bytes say what Hypothesis draws, which is twice as fast as to let it choose, and evenly spread; what fails it
-shrinks. atheris was looked at and left: it has wheels for Python 3.11 to 3.13, but for Linux on x86-64 only; libFuzzer
+Random bytes decide Hypothesis' draws: that is twice as fast as its own choice, and evenly spread. It shrinks the
+failures. atheris was looked at and left: it has wheels for Python 3.11 to 3.13, but for Linux on x86-64 only; libFuzzer
 ends the process at the first fault and never returns, so that no unit test could hold the runner to its word; its
 inputs are bytes, where most of ours are headers and JSON nodes that shrink as such; and llhttp, `re` and `json`, where
 most of the work is done, are C that it has not instrumented.

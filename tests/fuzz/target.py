@@ -1,4 +1,4 @@
-"""What a target of the fuzzer is, and what every input is held to.
+"""A target of the fuzzer, and the promises that every input is held to.
 
 Knows the invariants that all targets share: only documented errors, bounded memory, bounded time. What each reader
 promises beside that is its target's own `hold`.
@@ -18,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 # What an input may take whatever its size: tables of parsers, tracebacks, caches that fill.
 FREE_BYTES = 512 * 1024
 FREE_SECONDS = 0.05
-# CPU per byte of input, measured under tracemalloc on a slow core where 0.2 is usual; what is quadratic needs more than
+# CPU per byte of input, measured under tracemalloc on a slow core where 0.2 is usual; quadratic code needs more than
 # this from a few kilobytes on.
 SECONDS_PER_BYTE = 3e-6
 # Of CPU, after which an input is given up.

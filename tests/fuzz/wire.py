@@ -1,4 +1,4 @@
-"""Targets: the NATS protocol as a server, or who poses as one, speaks it, and the header blocks that we write."""
+"""Targets: the NATS protocol as a server or an impostor speaks it, and the header blocks that we write."""
 
 from __future__ import annotations
 

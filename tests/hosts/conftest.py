@@ -1,4 +1,4 @@
-"""What the host tests share: one NATS server, and each host on each Python found here."""
+"""Shared by the host tests: one NATS server, and each host on each Python found here."""
 
 from __future__ import annotations
 

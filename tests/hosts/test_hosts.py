@@ -1,6 +1,6 @@
 """Both hosts serve all three functions, for real: own environments, own processes, a real nats-server.
 
-What the functions do in every case is told elsewhere; here it counts that it comes through the host unharmed.
+Other suites hold the functions' answers in every case; this one holds that they come through the host unharmed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What only kn func's scaffold has: our own server inside `new()`, on the addresses that it names."""
+"""kn func's scaffold alone has this: our own server inside `new()`, on the addresses that it names."""
 
 from __future__ import annotations
 

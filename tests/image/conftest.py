@@ -1,4 +1,4 @@
-"""What the containers of this suite have cost, as a table at its end; `--write` puts it into docs/image.md."""
+"""The cost of this suite's containers, as a table at its end; `--write` puts it into docs/image.md."""
 
 from __future__ import annotations
 

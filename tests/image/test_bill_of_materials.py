@@ -1,4 +1,4 @@
-"""What a release says of the image: each package in it and nothing else, and the same image when it is built again."""
+"""A release lists the packages of the image, each and no other, and it builds the same image again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the image, and what is not: layers and history as they are pushed, and programs run in it as in a pod."""
+"""The contents of the image: layers and history as they are pushed, and programs run in it as in a pod."""
 
 from __future__ import annotations
 

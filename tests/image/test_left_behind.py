@@ -1,4 +1,4 @@
-"""Whoever builds or starts containers may be killed at any moment: no process, mount or cgroup of it is left."""
+"""A program that builds or starts containers may be killed at any moment: it leaves no process, mount or cgroup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing frames: what lies in the stream afterwards."""
+"""Written frames, as they lie in the stream afterwards."""
 
 from __future__ import annotations
 

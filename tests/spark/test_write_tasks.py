@@ -1,4 +1,4 @@
-"""What a task does, called as Spark calls it, on a real server: repeated, reordered, interrupted, with faulty rows."""
+"""A task, called as Spark calls it, on a real server: repeated, reordered, interrupted, with faulty rows."""
 
 from __future__ import annotations
 

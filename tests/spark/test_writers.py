@@ -1,4 +1,4 @@
-"""What the driver does with the words of its tasks."""
+"""The driver's deeds upon the words of its tasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What says how to reach NATS, and is wrong: told on the driver, soon, and by the option's name.
+"""Wrong options for the way to NATS: told on the driver, soon, and by the option's name.
 
-Soon is a matter of seconds, where a task would wait for its `timeout` for what may come back.
+Soon means within seconds, where a task would wait for its whole `timeout`, since a server may come back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kustomize and Helm render what is committed, and both the same."""
+"""kustomize and Helm render the committed files, and both the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kn` finds the plugin, and hands its words and its output on; of its exit status, whether it is 0."""
+"""`kn` finds the plugin, and hands its words and its output on; of its exit status only whether it is 0."""
 
 from __future__ import annotations
 

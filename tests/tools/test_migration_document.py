@@ -1,6 +1,6 @@
 """The `kubectl` commands of docs/migration.md, word for word, by the real kubectl on a real API server.
 
-What they are for is walked by tests/cli/test_migration.py; here it is that they are taken, and what they leave.
+tests/cli/test_migration.py walks the page; here the commands are taken, and their effects are looked at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What our texts have people do with the `nats` program, done on streams and consumers as they are made here."""
+"""The `nats` commands that our texts give to people, run on streams and consumers as they are made here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release from a clone, with the base pulled by its digest from a registry, and what another program finds there."""
+"""A release from a clone, with the base pulled by its digest from a registry, and read there by another program."""
 
 from __future__ import annotations
 

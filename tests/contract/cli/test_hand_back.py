@@ -1,6 +1,7 @@
 """Channels go back to the Go channel while events flow, and forward again: nothing is lost either way.
 
-What may come twice is what docs/migration.md says: what was settled above the position that a consumer begins behind.
+Events may come twice as docs/migration.md says: those that were settled above the position behind which a consumer
+begins.
 """
 
 from __future__ import annotations

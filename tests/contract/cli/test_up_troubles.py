@@ -1,4 +1,4 @@
-"""`headrace up` in trouble: what it tells of full windows and counts, and what becomes of a forward that is ended."""
+"""`headrace up` in trouble: its words about full windows and counts, and the end of a forward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where events go that nobody takes: the dead letter sink with what went wrong, else aside, and never into the void."""
+"""Events that nobody takes: they go to the dead letter sink with the reason, else aside, and never into the void."""
 
 from __future__ import annotations
 

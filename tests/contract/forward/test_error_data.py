@@ -1,4 +1,4 @@
-"""A tenant subscribes an address inside, with a sink of his own: the administrator says what he reads of its answer.
+"""A tenant subscribes an address inside, with a sink of his own: an administrator bounds his view of its answers.
 
 A real `reconcile` writes the consumers, a real `forward` serves them, and the address inside is a real HTTP server.
 """

@@ -1,4 +1,4 @@
-"""What a subscriber gets is what was sent, in attributes and bytes: by us, by the Go channel, by strangers.
+"""A subscriber gets an event as it was sent, in attributes and bytes: by us, by the Go channel, by strangers.
 
 The first tests go all the way, through a real `receive` and a real `forward`.
 """

@@ -1,4 +1,4 @@
-"""Who may open a lease, on what, and what `forward` answers when there is none to be had."""
+"""Who may open a lease, on which consumers, and the answers of `forward` to all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lease tells before its answer: what it has done, so that counts grow as events go, and not every 20 s."""
+"""The news of a lease before its answer: how its events ended, so that counts grow with them, and not every 20 s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server lets one pull ask for: obeyed where its words name a limit, told where there is nothing to obey.
+"""Limits of the server on one pull: we obey one that its words name, and tell people of a refusal that names none.
 
 Each limit as an administrator sets it: for the whole server, or by hand on the consumer.
 """

@@ -1,4 +1,4 @@
-"""What becomes of a subscriber's answer: event replies reach the reply address, everything else is no reply.
+"""A subscriber's answer: an event in it reaches the reply address, and everything else is no reply.
 
 Also subscribers that have nothing but a reply address.
 """

@@ -1,4 +1,4 @@
-"""A `forward` that gets no processor time for longer than the ack wait: NATS hands out again what it has in hand."""
+"""A `forward` that gets no processor time for longer than the ack wait: NATS hands its events out again."""
 
 from __future__ import annotations
 

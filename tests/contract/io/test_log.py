@@ -1,4 +1,4 @@
-"""What a trouble writes into the log: who, what and why, and no more of it the longer it lasts."""
+"""A trouble in the log: it says who, what and why, and no more of it the longer it lasts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Each part of Headrace does its work with the permissions of the account template, and none of them can be left out.
 
-That the work goes well under the template, the tests of `receive` and `forward` prove too, which all run under it.
+The tests of `receive` and `forward` all run under the template, and so prove that it suffices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What dashboards and alerts ask for is what a real run tells: every name, and every label of it.
+"""Dashboards and alerts ask for metrics that a real run tells: every name, with every label.
 
 `receive`, `forward` and `reconcile` as processes with ports of their own, and `headrace up` beside them, whose metrics
 are those of the operator; all on one nats-server, with events that are delivered, retried, replied to and parked.

@@ -1,4 +1,4 @@
-"""What a hostile network sends `receive`: each costs its sender something, and nobody else."""
+"""Attacks of a hostile network on `receive`: each costs its sender something, and nobody else."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def post(path: str, more: str = "", body: bytes = b"data", *, length: bool = Tru
 async def exchange(function: Function, sent: bytes) -> bytes:
     """What comes back, up to the end of the head or until the server closes.
 
-    From the socket itself: of a server that refuses before it has read everything a TCP reset may come right behind the
-    answer, and a StreamReader then throws away what it holds.
+    The bytes are read from the socket itself: a server that refuses early may send a TCP reset right behind its answer,
+    and a StreamReader then throws away the bytes that it holds.
     """
     loop, said = asyncio.get_running_loop(), b""
     with socket.create_connection(("127.0.0.1", function.port)) as plug:

@@ -1,4 +1,4 @@
-"""What `receive` refuses for its size, or because the stream is full: 413 and 507, at the byte."""
+"""Events that `receive` refuses for their size, or because the stream is full: 413 and 507, at the byte."""
 
 from __future__ import annotations
 

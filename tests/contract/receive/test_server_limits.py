@@ -1,4 +1,4 @@
-"""What a server is configured for and leaves no room for events: told at the start, in a condition and by `doctor`."""
+"""A server whose limits leave no room for events: told at the start, in a condition and by `doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status table of `receive`: what is stored as it came, and what is refused in which words.
+"""The status table of `receive`: events that are stored as they came, and refusals with their words.
 
 A real `receive` process and a real nats-server. Every answer lists the methods that a channel knows.
 """

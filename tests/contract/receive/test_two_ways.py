@@ -288,8 +288,8 @@ def test_both_ways_give_the_same_bytes_to_requests_that_come_by_turns(
     ways: tuple[Way, Way], conversation: list[bytes]
 ) -> None:
     short, long = ways
-    # Most are answered before the next one comes; what is not yet, must not matter. (Garbage would: behind an event
-    # that is not answered yet it gets no answer of its own.)
+    # Most are answered before the next one comes, and it must not matter where one is not. (To garbage it would: behind
+    # an event without an answer it gets none of its own.)
     pieces = [*conversation, LAST]
     assert short.says(pieces, pause=0.005) == long.says(pieces, pause=0.005)
 

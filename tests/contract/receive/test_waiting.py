@@ -1,4 +1,4 @@
-"""What `receive` holds while NATS does not answer is bounded in bytes, however small the events: beyond that 503."""
+"""Events that wait in `receive` while NATS does not answer are bounded in bytes, however small: beyond that 503."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account that demands a bound of every stream: what we make beside the author's stream takes its bound from his."""
+"""An account that demands a bound of every stream: those that we make beside the author's take theirs from his."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the limits of a server, and of a stream, make of what `reconcile` asks for."""
+"""Requests of `reconcile` under the limits of a server, and of a stream."""
 
 from __future__ import annotations
 

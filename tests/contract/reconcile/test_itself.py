@@ -1,4 +1,4 @@
-"""What `reconcile` makes of a channel that would deliver to itself: nobody is sent to, and the author is told why."""
+"""A channel that would deliver to itself: `reconcile` has nothing sent, and tells its author why."""
 
 from __future__ import annotations
 

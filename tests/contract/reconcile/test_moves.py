@@ -1,4 +1,4 @@
-"""The credentials of a channel change while it lives: what is left in the account of before is told."""
+"""The credentials of a channel change while it lives: its author is told what is left in the former account."""
 
 from __future__ import annotations
 

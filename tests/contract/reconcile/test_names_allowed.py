@@ -1,4 +1,4 @@
-"""What a tenant's manifest may name: attacks by a channel of one namespace on what another has, under `accounts.conf`.
+"""Names in a tenant's manifest: attacks by a channel of one namespace on another's, under `accounts.conf`.
 
 The victim is compared as a whole: its streams, with what they hold, and its consumers.
 """

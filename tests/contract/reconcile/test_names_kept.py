@@ -1,4 +1,4 @@
-"""What a tenant's channel has from before the rule about names: it stays, is told, and never becomes more."""
+"""Names that a tenant's channel has from before the rule about names: they stay, are told, and never become more."""
 
 from __future__ import annotations
 

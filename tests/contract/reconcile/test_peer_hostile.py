@@ -1,4 +1,4 @@
-"""What somebody has made of a stream and its consumers, before us or beside us: it is served, told of, or let be."""
+"""Streams and consumers that somebody has changed, before us or beside us: they are served, told of, or let be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NATS has learned since the Go channel was written, on a real server: taken, kept, and taken back."""
+"""Settings that NATS has learned since the Go channel was written, on a real server: taken, kept, and taken back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers in somebody else's namespace may be anything: it costs neither memory nor the time of others."""
+"""A program that answers in another's namespace may be anything: it costs neither memory nor the time of others."""
 
 from __future__ import annotations
 

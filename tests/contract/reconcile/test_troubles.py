@@ -1,4 +1,4 @@
-"""What goes wrong in a channel that is as wanted is seen in its conditions, and gone from them when it is over."""
+"""Troubles of a channel that is as wanted: its conditions show them, and no longer when they are over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A manifest whose copies would fill NATS, `reconcile` and the operator: nothing of it gets there."""
+"""A manifest whose copies would fill NATS, `reconcile` and the operator: none of them gets there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that a proxy in front of us may read otherwise, at the port of each function: refused, and the last ones."""
+"""Requests that a proxy in front of us may read otherwise, at the port of each function: refused, then cut off."""
 
 from __future__ import annotations
 

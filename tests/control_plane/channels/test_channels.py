@@ -1,4 +1,4 @@
-"""The operator and one channel after the other: what it asks the hook, and what it writes."""
+"""The operator and one channel after the other: its requests to the hook, and its writes."""
 
 from __future__ import annotations
 

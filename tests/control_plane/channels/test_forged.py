@@ -1,7 +1,7 @@
 """A namespace's admin forges what he may write there, and reaches no other tenant by it (ADR 052).
 
-Knative's own roles let him write the status of his channels; and he writes every object of his namespace. Real are the
-API server, the nats-server, the operator of the whole cluster and the functions. The attacker's server records who
+Knative's own roles let him write the status of his channels, and he may write every object of his namespace. Real are
+the API server, the nats-server, the operator of the whole cluster and the functions. The attacker's server records who
 comes.
 """
 

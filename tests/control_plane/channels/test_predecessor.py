@@ -1,4 +1,4 @@
-"""What an installation of another kind has left: gone once the hook of now has answered, and nothing else."""
+"""Leftovers of an installation of another kind: they go once the present hook has answered, and nothing else goes."""
 
 from __future__ import annotations
 

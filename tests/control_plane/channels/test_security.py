@@ -1,4 +1,4 @@
-"""What Knative's security asks of a channel and is not enforced yet shows in a condition, and goes from it again."""
+"""A demand of Knative's security that is not enforced yet shows in a channel's condition, and goes from it again."""
 
 from __future__ import annotations
 

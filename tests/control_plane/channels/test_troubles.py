@@ -1,4 +1,4 @@
-"""What goes wrong around the operator, and in it: it comes back, and nothing is forgotten."""
+"""Troubles around the operator, and in it: it comes back, and forgets nothing."""
 
 from __future__ import annotations
 

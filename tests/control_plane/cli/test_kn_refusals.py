@@ -1,6 +1,6 @@
-"""What the kn plugin says when a cluster can't be asked, or will not: one sentence, with what to do, and its status.
+"""The kn plugin before a cluster that can't be asked, or refuses: one sentence, with what to do, and its status.
 
-AnswerRun by a stand-in for the API server, since a real one does not fail to order.
+A stand-in for the API server answers, since a real one does not fail to order.
 """
 
 from __future__ import annotations

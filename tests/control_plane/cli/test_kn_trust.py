@@ -1,4 +1,4 @@
-"""The kn plugin takes the API servers' certificates that Go takes, and reads again what tells of them.
+"""The kn plugin takes the API servers' certificates that Go takes, and reads their files again.
 
 Also with the defaults of Python 3.13, whatever Python this is; tests/hosts runs this file on the other Pythons.
 """

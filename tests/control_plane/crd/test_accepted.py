@@ -1,4 +1,4 @@
-"""Manifests that work elsewhere work here, unchanged; what is not said is filled in; what is unknown is dropped."""
+"""Manifests that work elsewhere work here, unchanged; missing fields are filled in, and unknown ones dropped."""
 
 from __future__ import annotations
 

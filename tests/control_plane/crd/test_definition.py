@@ -1,4 +1,4 @@
-"""What a cluster shows of the CRD: discovery, columns, descriptions, the status of its own."""
+"""The CRD as a cluster shows it: discovery, columns, descriptions, the status of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't be is refused at apply, with a sentence that says what to do: typos, combinations, and changes."""
+"""Impossible manifests are refused at apply, with a sentence that says what to do: typos, combinations, and changes."""
 
 from __future__ import annotations
 

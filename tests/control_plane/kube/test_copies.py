@@ -1,4 +1,4 @@
-"""What others make for our objects bears their labels, and is none of ours: it is not touched, nor told of."""
+"""Objects that others make for ours bear the labels of ours, and are not ours: they are neither touched nor told."""
 
 from __future__ import annotations
 

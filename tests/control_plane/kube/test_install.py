@@ -1,4 +1,4 @@
-"""What `kubectl apply` gets from us is taken by a real API server, field by field, without a trace of it there."""
+"""Our manifests for `kubectl apply`: a real API server takes them, field by field, in a dry run that leaves nothing."""
 
 from __future__ import annotations
 

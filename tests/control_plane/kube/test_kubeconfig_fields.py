@@ -1,4 +1,4 @@
-"""What a kubeconfig says of the way to the API server is obeyed, by the operator and by `kn`."""
+"""A kubeconfig's fields about the way to the API server are obeyed, by the operator and by `kn`."""
 
 from __future__ import annotations
 

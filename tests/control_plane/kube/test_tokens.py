@@ -1,4 +1,4 @@
-"""What the operator shows to functions: the shared token to whom the deployer names, to others what is for them."""
+"""Tokens that the operator shows: the shared one to functions that the deployer names, to others one made for them."""
 
 from __future__ import annotations
 

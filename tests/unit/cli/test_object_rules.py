@@ -1,4 +1,4 @@
-"""What the doctor reads off the objects of channels."""
+"""The doctor's findings from the objects of channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values look, and what people may type."""
+"""How values look, and how people may type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics as values: what processes add up to, and a text that Prometheus' own client reads back."""
+"""Metrics as values: their sums over processes, and a text that Prometheus' own client reads back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value of thousands of characters where a word belongs: whoever quotes it says so in a few lines."""
+"""A value of thousands of characters where a word belongs: errors that quote it stay a few lines long."""
 
 from __future__ import annotations
 

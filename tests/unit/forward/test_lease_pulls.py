@@ -1,4 +1,4 @@
-"""What a lease asks for after a pull that was filled: more within its limit of bytes, or one message of any size."""
+"""The request of a lease after a pull that was filled: more within its limit of bytes, or one message of any size."""
 
 from __future__ import annotations
 

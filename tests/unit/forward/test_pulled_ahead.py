@@ -1,4 +1,4 @@
-"""What a lease pulls ahead waits for a slot, goes in its order, and is given back when the lease must end."""
+"""Events that a lease pulls ahead wait for a slot, go in their order, and are given back when the lease must end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody foresaw costs an event an attempt of its budget: none comes again and again without end."""
+"""An error that nobody foresaw costs an event an attempt of its budget, so that none comes again without end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function that starts from zero loads: nothing that it has no use for."""
+"""A function that starts from zero loads no module that it has no use for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that others wait for goes on, whatever comes its way that nobody has foreseen."""
+"""A task that others wait for goes on, whatever unforeseen error comes its way."""
 
 from __future__ import annotations
 

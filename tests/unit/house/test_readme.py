@@ -1,4 +1,4 @@
-"""What the README shows does what it says."""
+"""The README's lines do what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DNS of `task cluster`: what names lead to, and what that looks like on the wire."""
+"""The DNS of `task cluster`: the addresses behind names, and their form on the wire."""
 
 from __future__ import annotations
 

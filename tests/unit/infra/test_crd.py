@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition: the committed file is what the models say, and a schema that Kubernetes can take."""
+"""The CustomResourceDefinition: the committed file says the same as the models, in a form that Kubernetes can take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the programs of a control plane are looked for, and what is said when they are nowhere."""
+"""Where the programs of a control plane are looked for, and the words when they are nowhere."""
 
 from __future__ import annotations
 

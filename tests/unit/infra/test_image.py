@@ -1,4 +1,4 @@
-"""The image, as far as it can be told without building it (tests/image does): what is copied, and who it runs as.
+"""The image, as far as it can be told without a build (tests/image has one): the files in it, and its user.
 
 Values that another program reads are shown to that program, since only it knows what it takes.
 """

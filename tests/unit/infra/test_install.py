@@ -1,4 +1,4 @@
-"""What is committed for installing is what would be written from `infra/base`, and is true of the settings."""
+"""The committed files for installing are those that `infra/base` would give, and they are true of the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the scaler."""
+"""The scaler's metrics, as Prometheus reads them."""
 
 from __future__ import annotations
 

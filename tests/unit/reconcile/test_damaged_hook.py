@@ -1,7 +1,7 @@
 """A call of the hook that is damaged anywhere is answered: never with a 500, and by the rule of who wrote what.
 
-What we have written ourselves (the status, the children) counts where it is legible, and is written anew; what decides
-(spec and metadata) is told of by its field.
+Parts that we have written ourselves (the status, the children) count where they are legible, and are written anew; a
+fault in parts that decide (spec and metadata) is told by its field.
 """
 
 from __future__ import annotations

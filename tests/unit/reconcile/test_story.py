@@ -1,4 +1,4 @@
-"""The story of `reconcile`: its order, and what it answers when the server refuses or forgets."""
+"""The story of `reconcile`: its order, and its answers when the server refuses or forgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of things on one connection with the short way in front; what is answered, contract tests say."""
+"""The order of things on one connection with the short way in front; contract tests show the answers."""
 
 from __future__ import annotations
 

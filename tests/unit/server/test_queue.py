@@ -1,4 +1,4 @@
-"""Requests behind another on their connection: none is read before its turn, and what becomes of them."""
+"""Requests behind another on their connection: none is read before its turn, and each has its end."""
 
 from __future__ import annotations
 

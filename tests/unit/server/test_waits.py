@@ -1,4 +1,4 @@
-"""How long a connection waits, for what, how much it holds meanwhile, and what becomes of it at shutdown."""
+"""How long a connection waits, for what, how much it holds meanwhile, and its end at shutdown."""
 
 from __future__ import annotations
 

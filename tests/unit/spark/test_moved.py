@@ -1,4 +1,4 @@
-"""What docs/migration.md names for users of the Scala connector exists here."""
+"""Everything that docs/migration.md names for users of the Scala connector exists here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the Spark source: what is taken, and what is refused in which words."""
+"""Options of the Spark source: the values that are taken, and refusals with their words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is planned of a stream, where no server is needed to tell."""
+"""The plan of a read, as far as it needs no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a row from being stored twice: ids, and what a commit marker decides."""
+"""Guards against a row that is stored twice: its id, and the decision of a commit marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back for a POST, whatever the server says: one table for our client and for the one on aiohttp.
+"""Answers to a POST, whatever the server says: one table for our client and for the one on aiohttp.
 
 Both agree, so that each can take the other's place; where ours is better, the test says so.
 """

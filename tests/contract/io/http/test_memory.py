@@ -1,4 +1,4 @@
-"""What has failed is forgotten at once: a subscriber that hangs makes every event fail, and events are large."""
+"""A failed POST is forgotten at once: a subscriber that hangs makes every event fail, and events are large."""
 
 from __future__ import annotations
 

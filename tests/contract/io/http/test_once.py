@@ -1,4 +1,4 @@
-"""A POST goes out once: what became of one without an answer nobody but its receiver knows."""
+"""A POST goes out once: only its receiver knows what became of one without an answer."""
 
 from __future__ import annotations
 

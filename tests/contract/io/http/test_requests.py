@@ -1,4 +1,4 @@
-"""What is sent for a POST, and what is refused before anything is."""
+"""The bytes of a POST, and events that are refused before any byte is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory answers take while they come, and after: of pages that nobody reads little, of replies one copy."""
+"""The memory of answers, while they come and after: little for pages that nobody reads, one copy for replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS to subscribers: who is trusted, whose name is demanded, and what is said when it fails."""
+"""TLS to subscribers: who is trusted, whose name is demanded, and the words when it fails."""
 
 from __future__ import annotations
 

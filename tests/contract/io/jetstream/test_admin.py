@@ -1,4 +1,4 @@
-"""How actions are carried out on a real server, and how what it has is read."""
+"""Actions are carried out on a real server, and its streams and consumers read."""
 
 from __future__ import annotations
 

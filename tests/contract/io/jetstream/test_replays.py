@@ -1,6 +1,6 @@
 """Replays of parked events on a real server: to the one subscriber that did not take it, or elsewhere.
 
-Who gets a replay is seen at the subscribers.
+The subscribers show who gets a replay.
 """
 
 from __future__ import annotations

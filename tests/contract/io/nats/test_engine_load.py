@@ -1,4 +1,4 @@
-"""The engine under load: many publishes on their way, a server that reads too slowly, and what it says of it all."""
+"""The engine under load: many publishes on their way, a server that reads too slowly, and its words on both."""
 
 from __future__ import annotations
 

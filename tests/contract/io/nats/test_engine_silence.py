@@ -1,4 +1,4 @@
-"""The engine and silence: what is dead is noticed, what is only quiet is kept.
+"""The engine and silence: a dead connection is noticed, a quiet one is kept.
 
 These take seconds by nature, so they run beside one another, and only wait here.
 """

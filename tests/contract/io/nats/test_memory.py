@@ -1,4 +1,4 @@
-"""What has failed is forgotten at once: while JetStream is silent, every event that waits for it fails."""
+"""A failed request is forgotten at once: while JetStream is silent, every event that waits for it fails."""
 
 from __future__ import annotations
 

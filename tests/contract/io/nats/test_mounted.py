@@ -1,4 +1,4 @@
-"""Every kind of credentials from a mounted Secret: taken, rotated, kept while what comes is broken."""
+"""Every kind of credentials from a mounted Secret: taken, rotated, and kept while new ones are broken."""
 
 from __future__ import annotations
 

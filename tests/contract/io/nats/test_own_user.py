@@ -1,4 +1,4 @@
-"""A function with a user of its own, from a mounted Secret: it is answered where that user may be."""
+"""A function with a user of its own, from a mounted Secret: it gets its answers where that user may listen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells of the API server is read again when it changes: by the next request, over a connection of its own."""
+"""Files that tell of the API server are read again when they change: by the next request, over a new connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forward` is woken when a request wakes `receive`, where it is known, or wished, that it is for its subscriber."""
+"""A request that wakes `receive` wakes `forward`, too, where its subscriber is known, or wished, to get the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scaler over many streams: a sweep is one list, and still finds what nobody has told of."""
+"""The scaler over many streams: a sweep is one list, and still finds consumers that nobody has told of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scaler tells whoever keeps the conditions that one of them may have changed."""
+"""The scaler tells the keeper of the conditions that one of them may have changed."""
 
 from __future__ import annotations
 

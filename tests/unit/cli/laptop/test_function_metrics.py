@@ -1,4 +1,4 @@
-"""What several functions tell, on one page as Prometheus reads it."""
+"""The metrics of several functions, on one page as Prometheus reads it."""
 
 from __future__ import annotations
 

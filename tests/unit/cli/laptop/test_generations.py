@@ -1,4 +1,4 @@
-"""Generations of channels and Subscriptions in files, which nobody counts but the one who reads them."""
+"""Generations of channels and Subscriptions in files: only their reader can count them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided of a consumer of ours that has taken the place of the Go channel's, while that is still there."""
+"""A consumer of ours has taken the place of one of the Go channel's, and that one is still there: what is decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of a dead letter sink: what our operator is told of it, and what it says where there is no such kind."""
+"""The kind of a dead letter sink: how our operator is told of it, and its words where there is no such kind."""
 
 from __future__ import annotations
 

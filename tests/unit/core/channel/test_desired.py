@@ -1,4 +1,4 @@
-"""The status of a channel: what came of what it asked for."""
+"""The status of a channel: its requests, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server's answers make of what was asked: lowered where it is ours, taken back where it does harm."""
+"""Requests after the server's answers: lowered where they are ours, taken back where they do harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NATS has learned since the Go channel was written: how it is asked for, and what is refused and why."""
+"""Settings that NATS has learned since the Go channel was written: how they are asked for, or why they are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who of the channels of one namespace may have functions of their own in another one: the oldest, whoever counts."""
+"""Which channels of a namespace may have functions of their own in another one: the oldest, whoever counts."""
 
 from __future__ import annotations
 

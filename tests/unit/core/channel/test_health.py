@@ -1,4 +1,4 @@
-"""What the server says of streams and consumers, as conditions."""
+"""The server's words about streams and consumers, as conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever JSON says, whoever reads it comes to a value or to one of our errors: what people and strangers can edit."""
+"""JSON that people and strangers can edit: whatever it says, its reader gets a value or one of our errors."""
 
 from __future__ import annotations
 

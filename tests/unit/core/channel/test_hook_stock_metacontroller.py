@@ -1,4 +1,4 @@
-"""What a stock Metacontroller asks, and what it is answered, which is less than our operator can make."""
+"""The requests of a stock Metacontroller, and their answers, which hold less than our operator can make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers on their way out: those that the API server can't be asked about."""
+"""Consumers on their way out: those about which the API server can't be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wanted in spite of refused names: whatever a manifest says, no name that is neither allowed nor there."""
+"""Wanted in spite of refused names: whatever a manifest says, nothing whose name is neither allowed nor there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be done about a channel's streams, given what is there."""
+"""The deeds about a channel's streams, given the streams that are there."""
 
 from __future__ import annotations
 

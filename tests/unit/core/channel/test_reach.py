@@ -1,4 +1,4 @@
-"""What a namespace may name: the rule by tables, and that nothing which can reach another's subject passes."""
+"""Names that a namespace may use: the rule by tables, and that none passes which can reach another's subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for beside a channel, what the hook's extension says, and where a dead letter sink leads."""
+"""Objects that are asked for beside a channel, the words of the hook's extension, and a dead letter sink's address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a revision may begin with no pod: what Knative is asked for that, and what its answer means."""
+"""Where a revision may begin with no pod: the question to Knative about that, and the meaning of its answer."""
 
 from __future__ import annotations
 

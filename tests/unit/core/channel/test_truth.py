@@ -1,4 +1,4 @@
-"""What becomes of consumers where the Subscriptions themselves are known, while the list of entries lies."""
+"""The fate of consumers where the Subscriptions themselves are known, while the list of entries lies."""
 
 from __future__ import annotations
 

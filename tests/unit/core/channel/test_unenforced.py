@@ -1,4 +1,4 @@
-"""What Knative's security asks of a channel, Headrace does not do, and a condition tells."""
+"""Demands of Knative's security on a channel that Headrace does not meet, and the condition that tells so."""
 
 from __future__ import annotations
 

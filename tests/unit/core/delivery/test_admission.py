@@ -1,4 +1,4 @@
-"""Which consumers are served, and what a lease on another one is answered."""
+"""Which consumers are served, and the answer to a lease on another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lease may ask for beside others of its process."""
+"""The bytes that a lease may ask for beside others of its process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an HTTP answer is read as, and what a stage record is read back as."""
+"""How an HTTP answer is read, and how a stage record is read back."""
 
 from __future__ import annotations
 

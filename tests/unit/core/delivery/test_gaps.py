@@ -1,4 +1,4 @@
-"""What is missing between the deliveries of a lease, and what only seems to be."""
+"""Events that are missing between the deliveries of a lease, and events that only seem to be."""
 
 from __future__ import annotations
 

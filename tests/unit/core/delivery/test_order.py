@@ -1,4 +1,4 @@
-"""Which message of a by-key consumer may go, and what becomes of those that may not."""
+"""Which message of a by-key consumer may go, and the fate of those that may not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotations ask for in the matter of order, and what the server is asked for then."""
+"""Annotations about order, and the requests to the server that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of an event that could be delivered nowhere, how it is read back, and what a replay looks like."""
+"""The copy of an event that could be delivered nowhere: what it holds, how it is read back, and how a replay looks."""
 
 from __future__ import annotations
 

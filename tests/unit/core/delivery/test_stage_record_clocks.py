@@ -1,4 +1,4 @@
-"""How far another process's clock is believed: within what its record was to wait."""
+"""How far another process's clock is believed: within the wait that its record names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The count of what went to a dead letter sink, as it is stored."""
+"""The count of events that went to a dead letter sink, as it is stored."""
 
 from __future__ import annotations
 

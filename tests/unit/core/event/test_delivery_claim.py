@@ -1,4 +1,4 @@
-"""Claims on deliveries: what they tell, who believes them, and what message ids follow from them."""
+"""Claims on deliveries: their content, who believes them, and the message ids that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read without a parser is what the parser and the codecs read, or it is declined."""
+"""A POST that is read without a parser: it is read as by the parser and the codecs, or it is declined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a channel is where its author has said nothing: the namespace's defaults, then the cluster's."""
+"""A channel whose author has said nothing: the namespace's defaults, then the cluster's."""
 
 from __future__ import annotations
 

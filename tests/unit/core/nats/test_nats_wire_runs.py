@@ -1,4 +1,4 @@
-"""Runs of messages: what is read in one pass is what is read frame by frame, however it is split or damaged."""
+"""Runs of messages: one pass reads the same as a reading frame by frame, however they are split or damaged."""
 
 from __future__ import annotations
 

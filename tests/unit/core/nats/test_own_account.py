@@ -1,4 +1,4 @@
-"""What one `reconcile` asks of another: a call means the same on both sides, and so does what came of it."""
+"""Calls of one `reconcile` to another: a call means the same on both sides, and so does its result."""
 
 from __future__ import annotations
 

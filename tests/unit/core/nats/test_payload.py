@@ -1,4 +1,4 @@
-"""What a server's max_payload leaves for events."""
+"""The room that a server's max_payload leaves for events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server's statuses on a pull's inbox mean, in its own words (nats-server 2.10 to 2.15)."""
+"""The meaning of the server's statuses on a pull's inbox, in its own words (nats-server 2.10 to 2.15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head of a request: what is in it, and that nothing can be smuggled into it."""
+"""The head of a request: its content, and that nothing can be smuggled into it."""
 
 from __future__ import annotations
 

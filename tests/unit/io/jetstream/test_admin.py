@@ -1,4 +1,4 @@
-"""What the effects of `reconcile` make of answers that a single new server never gives."""
+"""The effects of `reconcile` under answers that a single new server never gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a link writes what it is told to send; what it reads, contract tests say."""
+"""When a link writes the bytes that it is told to send; contract tests show what it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings from the environment: what is wrong is said once, by the variable, before anything is served."""
+"""Settings from the environment: a mistake is told once, by its variable, before anything is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many connections a process takes, by what limits it."""
+"""How many connections a process takes, by the limits that it has."""
 
 from __future__ import annotations
 

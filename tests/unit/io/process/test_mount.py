@@ -1,4 +1,4 @@
-"""What people mount, and what it must not do to whoever reads it."""
+"""Files that people mount, and the harm that they must not do to their reader."""
 
 from __future__ import annotations
 

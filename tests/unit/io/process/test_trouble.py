@@ -1,4 +1,4 @@
-"""People are told of a trouble that lasts, once for each reason, and not of what the next attempt mends."""
+"""People are told of a trouble that lasts, once for each reason, and not of one that the next attempt mends."""
 
 from __future__ import annotations
 

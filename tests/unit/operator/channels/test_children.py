@@ -1,4 +1,4 @@
-"""Children while the API server does not say that it serves their kind, which happens when it starts; and many."""
+"""Children while the API server does not say that it serves their kind, as at its start; and many children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no answer of `reconcile` is no answer at all."""
+"""An answer that `reconcile` would not give is no answer at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs `reconcile`: where it is, and whether what is new of it is up."""
+"""The workload that runs `reconcile`: where it is, and whether its newest pods are up."""
 
 from __future__ import annotations
 

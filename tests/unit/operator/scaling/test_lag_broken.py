@@ -1,4 +1,4 @@
-"""When to look for what a broken lease held: an ack wait after it broke, whatever came in between."""
+"""When to look for the events that a broken lease held: an ack wait after it broke, whatever came in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep that NATS did not answer is made again soon: what it would have found is told by no hint."""
+"""A sweep that NATS did not answer is made again soon: no hint tells of the consumers that it would have found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ages, streams and aside streams: what is asked of JetStream, when, and what is told of the answers."""
+"""Ages, streams and aside streams: the questions to JetStream, their time, and the metrics from its answers."""
 
 from __future__ import annotations
 

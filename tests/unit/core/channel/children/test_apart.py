@@ -1,4 +1,4 @@
-"""Functions that come to NATS as others than the installation does: their `reconcile`, their Secrets, and who pulls."""
+"""Functions that have other users of NATS than the installation: their `reconcile`, their Secrets, and who pulls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read off objects that exist: whether they work, and how they are wanted once more as they are."""
+"""Facts that are read off objects: whether they work, and how they can be wanted once more as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What its functions' states mean for a channel (FunctionsReady, Ready) and for its subscribers."""
+"""The meaning of its functions' states for a channel (FunctionsReady, Ready) and for its subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A namespace's bound of functions in the system namespace: whoever finds no room shares a forward, and is served."""
+"""A namespace's bound of functions in the system namespace: a subscriber without room shares one, and is served."""
 
 from __future__ import annotations
 

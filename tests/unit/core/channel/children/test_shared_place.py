@@ -1,4 +1,4 @@
-"""Pods in the system namespace: what of their author's wishes is obeyed there, and how the rest is told."""
+"""Pods in the system namespace: which of their author's wishes are obeyed there, and how the others are told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a channel's functions mean for its status."""
+"""The meaning of a channel's functions for its status."""
 
 from __future__ import annotations
 

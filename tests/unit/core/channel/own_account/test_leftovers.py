@@ -1,4 +1,4 @@
-"""What is left in another NATS account when the credentials of a channel change, and when nothing is."""
+"""Leftovers in another NATS account when the credentials of a channel change, and cases without any."""
 
 from __future__ import annotations
 
