@@ -26,7 +26,7 @@ REST_SECONDS = 2.0
 # Longer than a lease and the scaler's sweeps.
 QUIET_SECONDS = 35.0
 LOOK_SECONDS = 1.0
-READ_BY_SPARK = 4
+READ_BY_SPARK, STRUCK_EARLY = 4, 5
 SPARK_SECONDS = 2.0
 OVERDUE = "events of an earlier lease did not come back, order is not sure"
 
@@ -93,12 +93,17 @@ def run(plan: Plan) -> Outcome:
 
 async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock) -> None:
     """Start, events, and the wait until nothing is left to do."""
-    producers = await world.begin()
-    await asyncio.sleep(REST_SECONDS)
-    stock.baseline()
-    began = world.loop.now
-    strikes.begin()
     ledger, plan = world.ledger, world.plan
+    # Some histories are struck while channels are made.
+    early = plan.seed % STRUCK_EARLY == 0
+    if early:
+        strikes.begin()
+    producers = await world.begin()
+    if not early:
+        await asyncio.sleep(REST_SECONDS)
+        stock.baseline()
+        strikes.begin()
+    began = world.loop.now
     # Some histories are read by Spark, too: in their midst, and at their end.
     reads = [SparkRead(world, one) for one in plan.channels[:1] if plan.seed % READ_BY_SPARK == 0]
     for read in reads:

@@ -210,8 +210,8 @@ class Strikes:
 
         self._later(fault.seconds, over)
 
-    def _edit(self, fault: Fault, _: Strike) -> None:
-        self._world.edit(fault.target, int(fault.values[0]) if fault.values else 0)
+    def _edit(self, fault: Fault, _: Strike) -> bool:
+        return self._world.edit(fault.target, int(fault.values[0]) if fault.values else 0)
 
     def _host(self, fault: Fault) -> Host:
         return self._world.hosts[fault.target]

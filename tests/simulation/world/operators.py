@@ -48,6 +48,12 @@ class OperatorProgram:
         self._told = asyncio.Event()
         self._listeners: list[Any] = []
 
+    @property
+    def served_subscriptions(self) -> set[str]:
+        """As `c0/s0`."""
+        rows = self.served.scaler.rows() if self.served is not None else []
+        return {f"{row['channel']}/{row['subscription']}" for row in rows}
+
     async def run(self) -> None:
         client = Client(environment.fill(NatsSettings), name="headrace-operator")
         async with HookClient(TOKEN) as hooks, LeaseClient(TOKEN) as leases:

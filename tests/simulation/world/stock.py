@@ -70,7 +70,8 @@ class Stock:
         for _ in range(LOOKS):
             await asyncio.sleep(LOOK_SECONDS)
             looks.append(self._alive())
-        ledger.at_rest = {name: min(look.get(name, 0) for look in looks) for name in looks[0]}
+        if ledger.baseline:
+            ledger.at_rest = {name: min(look.get(name, 0) for look in looks) for name in looks[0]}
         self.look()
         operator = world.programs.get(OPERATOR)
         if isinstance(operator, OperatorProgram) and operator.served is not None:

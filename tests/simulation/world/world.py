@@ -40,7 +40,7 @@ PROCESS_BYTES = 256 * 1024
 # The leases that one forward can have at once: of six subscriptions, three each.
 MOST_LEASES = 18
 # A channel's first pass waits for NATS and for `reconcile`.
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 LOOK_SECONDS = 0.25
 
 
@@ -166,15 +166,10 @@ class World:
         if program is not None and process is not None and not program.ending:
             self.loop.call_in(process, program.terminate)
 
-    def edit(self, subscription: str, what: int) -> None:
+    def edit(self, subscription: str, what: int) -> bool:
         """Somebody changes a subscription: 0 its retries, 1 deletes its consumer, 2 its timeout, 3 that and back."""
         if what == 1:
-            durable = next(name for name, one in self._consumers.items() if one == subscription)
-            found = [one.consumers[durable] for one in self.model.streams.values() if durable in one.consumers]
-            process = self.hosts[NATS].process
-            if found and process is not None and self.model.running:
-                self.loop.call_in(process, found[0].delete)
-            return
+            return self._delete_consumer(subscription)
         before = self._terms[subscription]
         if what == 0:
             self._apply(subscription, replace(before, retry=before.retry + 1))
@@ -182,6 +177,18 @@ class World:
             self._apply(subscription, replace(before, timeout=before.timeout + 1.0))
             if what == 3:
                 self._apply(subscription, before)
+        return True
+
+    def _delete_consumer(self, subscription: str) -> bool:
+        """By hand; False where there is none that the scaler knows: only of such a one it notices that it is gone."""
+        durable = next(name for name, one in self._consumers.items() if one == subscription)
+        found = [one.consumers[durable] for one in self.model.streams.values() if durable in one.consumers]
+        process, operator = self.hosts[NATS].process, self.programs.get(OPERATOR)
+        served = isinstance(operator, OperatorProgram) and subscription in operator.served_subscriptions
+        if not (found and served and process is not None and self.model.running):
+            return False
+        self.loop.call_in(process, found[0].delete)
+        return True
 
     def _apply(self, subscription: str, terms: SubscriptionPlan) -> None:
         self._terms[subscription] = terms
