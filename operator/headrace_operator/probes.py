@@ -10,10 +10,12 @@ from itertools import chain
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from headrace.core import hosts
 from headrace.core.errors import Misconfigured
 from headrace.core.metrics import CONTENT_TYPE
 from headrace_operator.metrics import Families, Rows, of_consumers
@@ -70,7 +72,14 @@ async def served(
         text = await asyncio.to_thread(generate_latest, registry)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
-    app = web.Application()
+    @web.middleware
+    async def for_no_stranger(request: web.Request, handler: Handler) -> web.StreamResponse:
+        at = request.transport.get_extra_info("sockname") if request.transport is not None else None
+        if at and hosts.misleads(request.host, at[0]):
+            return web.Response(status=421, text=hosts.MISLEADING)
+        return await handler(request)
+
+    app = web.Application(middlewares=[for_no_stranger])
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

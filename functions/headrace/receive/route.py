@@ -9,10 +9,8 @@ It is pure. The story calls it for each request, the short way for each whole po
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from urllib.parse import urlsplit
 
-from headrace.core import names
+from headrace.core import hosts, names
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.quoting import quoted
@@ -71,31 +69,28 @@ class Router:
         return names.channel_of_host(host, self._settings.domain) if self._settings.host_addresses else None
 
     def _is_proxy(self, peer: str) -> bool:
-        address = _address(peer)
-        if isinstance(address, IPv6Address):
-            address = address.ipv4_mapped or address
+        address = hosts.address(peer)
         return address is not None and any(address in network for network in self._settings.proxies)
 
     def _is_own(self, host: str) -> bool:
         """Is this host one of the configured ones, or an address? DNS can't lead an address of a stranger's to us."""
-        name = _without_port(host)
-        return name in self._settings.hosts or _address(name) is not None
+        name = hosts.without_port(host)
+        return name in self._settings.hosts or hosts.address(name) is not None
 
     def _refusal_of_stranger(self, host: bytes, origin: bytes | None) -> Response | None:
         """The answer to a host or an origin that is none of the configured ones."""
-        hosts = ", ".join(self._settings.hosts)
+        ours = ", ".join(self._settings.hosts)
         said = _text(host)
         if self._channel_of_host(said) is None and not self._is_own(said):
-            rule = f"the host {quoted(said)} is neither one of {hosts} nor an IP address"
+            rule = f"the host {quoted(said)} is neither one of {ours} nor an IP address"
             detail = f"{rule}: send to one of these, or start receive with this host in RECEIVE_HOSTS"
             return problem(421, "Misdirected request", detail, headers=ALLOW)
         if origin is None:
             return None
-        by = _host_of_url(_text(origin))
-        address = _address(by)
-        if by in self._settings.hosts or (address is not None and address.is_loopback):
+        by = hosts.of_url(_text(origin))
+        if by in self._settings.hosts or hosts.is_loopback(by):
             return None
-        rule = f"a page of {quoted(_text(origin))} may not send events here, only pages of {hosts}"
+        rule = f"a page of {quoted(_text(origin))} may not send events here, only pages of {ours}"
         detail = f"{rule}: send from one of these, or start receive with the page's host in RECEIVE_HOSTS"
         return problem(403, "Foreign origin", detail, headers=ALLOW)
 
@@ -130,22 +125,3 @@ def _read_only() -> Response:
 
 def _text(host: bytes) -> str:
     return host.decode("latin-1").strip()
-
-
-def _without_port(host: str) -> str:
-    """The name or address in a Host, in lower case and without brackets."""
-    return _host_of_url(f"http://{host}")
-
-
-def _address(name: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(name)
-    except ValueError:
-        return None
-
-
-def _host_of_url(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""

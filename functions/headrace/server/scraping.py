@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import uvicorn
 
+from headrace.core import hosts, metrics
 from headrace.core import metric_families as families
-from headrace.core import metrics
 from headrace.core.http import Response
 from headrace.core.metrics import Snapshot
 from headrace.io import web
@@ -30,6 +30,10 @@ class Scraped:
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
         del receive
         if scope["type"] != "http":
+            return
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if hosts.misleads(host, scope["server"][0]):
+            await web.send_response(send, Response(421, (), hosts.MISLEADING.encode()))
             return
         if scope["path"] != metrics.PATH or scope["method"] not in ("GET", "HEAD"):
             await web.send_response(send, Response(404, (), b"GET /metrics is all there is\n"))

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import psutil
 import pytest
 
+from tests.support.http.sending import BINARY, send
 from tests.support.http.subscriber import Hold, Say, Subscriber
 from tests.support.laptop.laptop import Laptop, Run, channel, emit, subscription
 from tests.support.nats.nats_server import NatsServer
@@ -62,6 +64,31 @@ async def test_a_page_whose_name_leads_to_this_machine_sends_nothing(run: Run) -
     [local] = await emit(laptop, "3", Host=f"localhost:{laptop.port}")
 
     assert (named.status, paged.status, local.status) == (421, 403, 202)
+
+
+async def test_a_page_whose_name_leads_to_this_machine_reaches_no_port_of_it(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place()
+    laptop = run(channel(), subscription("billing", billing.uri), options=("--metrics", "127.0.0.1:0"))
+    laptop.wait_until_ready()
+    await emit(laptop, "1")
+    await billing.wait(1)
+
+    ports = {
+        one.laddr.port
+        for process in laptop.family()
+        if process.name() != "nats-server"
+        for one in process.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    }
+    answers = {}
+    for port in ports:
+        for method, path in (("GET", "/metrics"), ("POST", "/"), ("POST", "/sync"), ("POST", "/default/orders")):
+            named = {**BINARY, "host": f"attacker.example:{port}"}
+            answers[port, path] = await send(f"http://127.0.0.1:{port}{path}", b"{}", named, method=method)
+    # The page, and of each function the one for events and the one for metrics.
+    assert len(ports) >= 5
+    assert {one: answer.status for one, answer in answers.items() if answer.status < 400} == {}
+    assert [answer for answer in answers.values() if b"headrace_" in answer.body] == []
 
 
 async def test_a_reply_goes_to_the_channel_that_it_refers_to(run: Run, subscriber: Subscriber) -> None:

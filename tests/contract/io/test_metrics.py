@@ -112,6 +112,17 @@ async def test_the_metrics_port_takes_no_events_and_the_other_tells_nothing(rece
     assert (await send(f"{receiving.function.url}/metrics", method="GET")).status == 405
 
 
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [("attacker.example", 421), ("localhost.", 421), ("localhost", 200), ("127.0.0.1:1", 200), ("[::1]", 200)],
+)
+async def test_a_page_whose_name_leads_to_this_machine_reads_no_metrics(
+    receiving: Told, host: str, answered: int
+) -> None:
+    reply = await send(f"http://127.0.0.1:{receiving.port}/metrics", headers={"host": host}, method="GET")
+    assert (reply.status, b"headrace_" in reply.body) == (answered, answered == 200)
+
+
 async def test_posts_are_told_as_knative_tells_of_them(forwarding: Told, nats: Nats, subscriber: Subscriber) -> None:
     place = subscriber.place(Say(202), Say(200), Say(503), Cut(), Say(400))
     sink = subscriber.place(Say(202))

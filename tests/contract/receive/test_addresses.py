@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,7 +76,18 @@ async def test_of_another_peer_the_header_does_not_count(
         assert (await post(function, "/", host=own, k_original_host="gateway")).status == 202
 
 
-@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:{port}", "127.0.0.1:{port}", "127.1.2.3", "[::1]:{port}"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "localhost",
+        "LOCALHOST:{port}",
+        "127.0.0.1:{port}",
+        "127.1.2.3",
+        "[::1]:{port}",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+    ],
+)
 async def test_a_laptop_takes_events_under_names_that_lead_to_no_stranger(
     on_a_laptop: Function, orders: Channel, name: str
 ) -> None:
@@ -87,7 +100,18 @@ async def test_a_laptop_takes_events_by_the_channels_host(on_a_laptop: Function,
 
 @pytest.mark.parametrize(
     "name",
-    ["attacker.example", "attacker.example:8080", "localhost.attacker.example", "localhost.", "127.0.0.1.nip.io"],
+    [
+        "attacker.example",
+        "attacker.example:8080",
+        "localhost.attacker.example",
+        "localhost.",
+        "127.0.0.1.nip.io",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "[::1",
+        "[attacker.example]",
+    ],
 )
 async def test_a_page_whose_name_leads_to_a_laptop_sends_nothing(
     on_a_laptop: Function, nats: Nats, orders: Channel, name: str
@@ -105,7 +129,14 @@ async def test_a_page_whose_name_leads_to_a_laptop_sends_nothing(
         ("http://93.184.216.34", 403),
         ("http://orders-kn-jsm-channel.demo.svc.cluster.local", 403),
         ("http://localhost.attacker.example", 403),
+        ("http://localhost@attacker.example", 403),
+        ("http://localhost, http://attacker.example", 403),
+        ("http://[2001:db8::1]", 403),
+        ("http://[::]", 403),
+        ("http://[::1", 403),
+        ("", 403),
         ("http://localhost:3000", 202),
+        ("http://[::ffff:127.0.0.1]", 202),
         ("https://127.0.0.1", 202),
         ("http://[::1]:8000", 202),
     ],
@@ -116,6 +147,43 @@ async def test_a_page_of_a_stranger_sends_nothing_to_a_laptop_under_the_laptops_
     by_path = await post(on_a_laptop, orders.path, origin=origin)
     by_host = await post(on_a_laptop, "/", origin=origin, host=host(orders, "cluster.local"), ce_id="2")
     assert (by_path.status, by_host.status) == (answered, answered)
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "answered"),
+    [
+        pytest.param("POST", {"content-type": "text/plain"}, 403, id="a simple request"),
+        pytest.param("POST", {"content-type": "application/x-www-form-urlencoded"}, 403, id="a form"),
+        pytest.param("POST", {"content-type": "multipart/form-data; boundary=x"}, 403, id="a form with files"),
+        pytest.param("GET", {}, 405, id="a picture"),
+        pytest.param("OPTIONS", {"access-control-request-method": "POST"}, 200, id="the question before"),
+        pytest.param(
+            "OPTIONS",
+            {"access-control-request-method": "POST", "access-control-request-private-network": "true"},
+            200,
+            id="the question before, of a page of the internet",
+        ),
+    ],
+)
+async def test_a_strangers_page_is_let_in_by_no_kind_of_request(
+    on_a_laptop: Function, nats: Nats, orders: Channel, method: str, headers: dict[str, str], answered: int
+) -> None:
+    event = b'{"specversion":"1.0","id":"1","type":"t","source":"/s"}'
+
+    def ask() -> http.client.HTTPResponse:
+        client = http.client.HTTPConnection("127.0.0.1", on_a_laptop.port, timeout=10)
+        named = {"host": "localhost", "origin": "http://attacker.example", **headers}
+        client.request(method, orders.path, event if method == "POST" else None, named)
+        answer = client.getresponse()
+        answer.read()
+        client.close()
+        return answer
+
+    answer = await asyncio.to_thread(ask)
+    assert answer.status == answered
+    # Without one of these headers a browser sends no event after the question.
+    assert [name for name in answer.headers if name.lower().startswith("access-control-")] == []
+    assert await nats.stored(orders.stream) == []
 
 
 async def test_elsewhere_pages_may_send_as_ever(receive: Function, orders: Channel) -> None:

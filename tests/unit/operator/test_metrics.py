@@ -15,6 +15,7 @@ from headrace.core.errors import Misconfigured
 from headrace_operator import probes
 from headrace_operator.scaling.lag import Counters, Outlook
 from headrace_operator.scaling.served_streams import ScaledConsumer
+from tests.support.http.sending import send
 
 BILLING = Subscriber("shop", "orders", 'bill"ing', "u", 1, "KN_aside")
 LABELS = {"namespace": "shop", "channel": "orders", "subscription": 'bill"ing'}
@@ -70,3 +71,13 @@ async def test_an_address_that_is_taken_is_named() -> None:
         with pytest.raises(Misconfigured, match=told):
             async with probes.served("127.0.0.1", port, lambda: (), (), option="--metrics"):
                 raise AssertionError("it is served")
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"), [("attacker.example", 421), ("localhost.", 421), ("localhost:9464", 200), ("[::1]", 200)]
+)
+async def test_a_page_whose_name_leads_to_this_machine_reads_nothing(host: str, answered: int) -> None:
+    async with probes.served("127.0.0.1", 0, lambda: (), (), option="--metrics") as port:
+        for path in ("/metrics", "/healthz"):
+            reply = await send(f"http://127.0.0.1:{port}{path}", headers={"host": host}, method="GET")
+            assert reply.status == answered
