@@ -19,9 +19,12 @@ from tests.simulation.bugs.planting import bug
 def no_message_id() -> None:
     """Events are stored under ids of chance: one that is published again is stored twice."""
     chance = random.Random(1)
-    short: Any = lambda *_: chance.randbytes(16).hex().encode()  # noqa: E731
-    whole_post.ascii_msg_id = stored_block.ascii_msg_id = short
-    nats_codec.msg_id = lambda *_: chance.randbytes(16).hex()
+
+    def of_chance(*_: object) -> bytes:
+        return chance.randbytes(16).hex().encode()
+
+    whole_post.ascii_msg_id = stored_block.ascii_msg_id = of_chance
+    nats_codec.msg_id = lambda *_: of_chance().decode()
 
 
 @bug

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.simulation.faults import Kind
 from tests.simulation.oracle.failure import Failure, Invariant
-from tests.simulation.oracle.view import History, Journey, Unsure, sent_again
+from tests.simulation.oracle.view import History, Journey, Unsure
 from tests.simulation.plan import DEAD_LETTER, REPLY, SUBSCRIBER
 
 # The server answers a purge after so long at the most; a strike until then may have kept it from being asked.
@@ -60,7 +60,7 @@ def _parked(history: History, journey: Journey) -> Iterator[Failure]:
         posts = [post for post in journey.posts if post.at <= at]
         heard = [history.heard(journey, post) for post in posts]
         struck = history.hits(posts[0].at - 10.0 if posts else 0.0, at + 1.0, harmless=())
-        if struck or any(isinstance(one, Unsure) for one in heard) or sent_again(history, posts):
+        if struck or any(isinstance(one, Unsure) for one in heard):
             continue
         failed = [one for one in heard if one is None or not 200 <= one <= 299]
         if copy.attempts != len(failed):

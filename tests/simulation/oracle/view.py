@@ -10,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tests.simulation.faults import Kind
 from tests.simulation.ledger import FOR_EVER, Act, Ledger, Post, Strike
@@ -146,14 +145,6 @@ class History:
     def may_have_finished(self, journey: Journey, until: float = FOR_EVER) -> bool:
         """Could `forward` know by then that the event is done?"""
         return any(post.ended <= until and self.finished(journey, post) is not False for post in journey.posts)
-
-
-def sent_again(history: History, posts: list[Post]) -> bool:
-    """Is one of them the second try of another? A POST whose kept connection breaks is sent once more, on a new one."""
-    return any(
-        post.status is None and post.host == following.host and 0 <= following.at - post.ended <= history.slack
-        for post, following in pairwise(posts)
-    )
 
 
 def retryable(status: int | None) -> bool:
