@@ -65,7 +65,8 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
         return
     # A server that was restarted brings it early, and a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
-    told = [journey.delivered(failed), record.at, *(nak.at for nak in journey.between(record.at, following.at, "NAK"))]
+    told = [journey.posts[0].at, journey.delivered(failed), record.at]
+    told += [nak.at for nak in journey.between(record.at, following.at, "NAK")]
     if not clocks and not any(history.forgotten(journey.name, at, following.at) for at in told):
         wait = following.at - base
         words = f"{journey.name}: POSTed again after {wait:.3f} s, the back-off is {record.seconds:g} s"
@@ -112,9 +113,9 @@ def _went_on_after_the_end(history: History, journey: Journey, post: Post, follo
 def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, following: Post) -> bool:
     kept = journey.between(post.at, following.at, "ASIDE", "ACK", "ACK_SYNC")
     recorded = next((act.at for act in kept if not act.parked), following.at)
-    if history.hits(journey.delivered(post), recorded, post.host):
+    if history.hits(journey.delivered(post), recorded, post.host) or _no_room(history, post.at, following.at):
         return True
-    return history.forgotten(journey.name, recorded, following.at) or _no_room(history, post.at, following.at)
+    return any(history.forgotten(journey.name, at, following.at) for at in (recorded, *(act.at for act in kept)))
 
 
 def _begun_anew(history: History, journey: Journey, posts: list[Post]) -> bool:

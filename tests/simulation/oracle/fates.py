@@ -128,7 +128,8 @@ def _has_a_fate(history: History, journey: Journey) -> bool:
 def _settled_too_early(history: History, journey: Journey) -> Iterator[Failure]:
     """An ack before anybody has the event: a crash between the two would lose it."""
     acked = journey.acked()
-    if acked == FOR_EVER:
+    if acked == FOR_EVER or history.struck_by(Kind.POWER):
+        # What power took gives its sequence to another event, and an ack that comes later names that one.
         return
     parked = any(act.parked for act in journey.between(0.0, acked, "ASIDE"))
     if not parked and not history.may_have_finished(journey, acked):
