@@ -85,7 +85,7 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
         if following is not None and _went_on_after_the_end(history, journey, post, following):
             words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
-        if history.forgotten(journey.name, known_at, post.at) or history.forgotten(journey.name, known_at, until):
+        if journey.is_fresh(post) or history.forgotten(journey.name, known_at, until):
             known = 0
         records = [act for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
         if records and max(act.attempts[place] for act in records) > known:
@@ -126,6 +126,8 @@ def _begun_anew(history: History, journey: Journey, posts: list[Post]) -> bool:
     first, last = posts[0].at, posts[-1].at
     given = journey.between(journey.delivered(posts[0]), last, "DELIVERY", "ASIDE")
     if _no_room(history, first, last) or any(history.forgotten(journey.name, act.at, last) for act in given):
+        return True
+    if any(journey.is_fresh(post) for post in posts[1:]):
         return True
     return any(act.stuck for act in journey.between(first, last, "ASIDE"))
 

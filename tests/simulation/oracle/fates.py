@@ -34,11 +34,23 @@ def lost_with_power(history: History, posted: Posted) -> Strike | None:
     for strike in history.ledger.strikes:
         if strike.fault.kind is not Kind.POWER:
             continue
-        stored = [at for at, _ in history.ledger.stored.get(posted.event, ())]
+        stored = history.ledger.stored.get(posted.event, ())
         whole = strike.fault.values[:1] == (1.0,)
-        if not whole and any(strike.at - SYNC <= at <= strike.at for at in stored):
+        if not whole and any(strike.at - SYNC <= at <= strike.at for at, _ in stored):
+            return strike
+        # Its sequence was another event's before, and an ack from before names it.
+        if any(at > strike.at and _taken(history, posted.event, number, strike.at) for at, number in stored):
             return strike
     return None
+
+
+def _taken(history: History, event: str, sequence: int, before: float) -> bool:
+    channel = history.events[event].channel
+    return any(
+        history.events[other].channel == channel and any(at <= before and number == sequence for at, number in stored)
+        for other, stored in history.ledger.stored.items()
+        if other != event and other in history.events
+    )
 
 
 def reported_as_lost(history: History) -> list[str]:

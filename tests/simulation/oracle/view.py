@@ -55,8 +55,17 @@ class Journey:
 
     def delivered(self, post: Post) -> float:
         """When the server gave the event to the `forward` that POSTed it then."""
+        given = self._given(post)
+        return given.at if given is not None else post.at
+
+    def is_fresh(self, post: Post) -> bool:
+        """Did the server say that this is the event's first delivery? Then no record of it is looked for."""
+        given = self._given(post)
+        return given is not None and given.delivered == 1
+
+    def _given(self, post: Post) -> Act | None:
         given = (act for act in reversed(self.acts) if act.verb == "DELIVERY" and act.at <= post.at)
-        return next((act.at for act in given if post.host in ("", act.host)), post.at)
+        return next((act for act in given if post.host in ("", act.host)), None)
 
 
 class History:
