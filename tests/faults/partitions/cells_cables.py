@@ -21,6 +21,8 @@ SERVERS = Cluster.NAMES
 FORWARDS = ("forward", "forward-2")
 EVENTS, RATE, MOST_RATE = 1_500, 150.0, 1_000.0
 MOST_STRIKES = 4
+# So many seconds a backlog may take, for each `EVENTS`: a long run sends faster than two busy cores deliver.
+BACKLOG = 4.0
 # The server's for an event without an ack, and the leases of one consumer at most (both in the consumer's metadata).
 ACK_WAIT, LEASES = 8.0, 4
 # TCP sends again after ever longer pauses: what waited for a cable's mending waits about as long again.
@@ -82,7 +84,7 @@ async def flood(bench: Bench, strike: Strike, patience: float = 90.0) -> None:
     finally:
         sending.cancel()
     since = time.monotonic()
-    await bench.quiet(patience)
+    await bench.quiet(patience + BACKLOG * bench.size)
     _note(bench, lane, times, time.monotonic() - since)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -67,8 +68,6 @@ def echo(net: Network) -> Iterator[Callable[[], float | None]]:
 
 
 def _there_and_back(here: str, there: str) -> float | None:
-    import socket
-
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
         plug.bind((here, 0))
         plug.settimeout(1.0)
