@@ -169,9 +169,11 @@ class PullInbox:
             words = {"message": "a pulled message found a fault", "exception": error}
             asyncio.get_running_loop().call_exception_handler(words)
         if self._remaining <= 0:
+            self._client.note_answer(came=True)
             self._end(self._ends_as)
 
     def _on_status(self, arrival: Arrival) -> None:
+        self._client.note_answer(came=True)
         end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.OUSTED and self._pin is not None:
             # The status answers a pull or a renewal of the pin; either way another lease has the consumer now.
@@ -198,6 +200,7 @@ class PullInbox:
 
     def _on_silence(self) -> None:
         self.said = "the server did not say that its time was up"
+        self._client.note_answer(came=False)
         self._end(PullEnd.BROKEN)
 
     def _on_disconnect(self) -> None:

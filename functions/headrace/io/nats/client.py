@@ -53,7 +53,7 @@ class Client:
         self._refusals: set[str] = set()
         owner = LinkOwner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
-        self._answers = Answers(self.new_inbox())
+        self._answers = Answers(self.new_inbox(), self._upkeep.leave)
 
     @property
     def connected(self) -> bool:
@@ -164,6 +164,13 @@ class Client:
         link.send_pieces(pieces, size)
         answers.expect(on_answer, subject, link.burst_began + timeout)
         return True
+
+    def note_answer(self, *, came: bool) -> None:
+        """A question to another inbox of ours was answered, or its time is up: a server that answers none is left."""
+        if came:
+            self._answers.heard = True
+        else:
+            self._answers.missed(asyncio.get_running_loop().time())
 
     async def subscribe(
         self, subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun | None = None

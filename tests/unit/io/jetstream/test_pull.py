@@ -33,6 +33,8 @@ class FakeClient:
 
     async def publish(self, subject: str, data: bytes, *, reply: str) -> None: ...
 
+    def note_answer(self, *, came: bool) -> None: ...
+
     async def subscribe(self, _subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun) -> None:
         self.on_arrival, self.on_pull_run = on_arrival, on_pull_run
 

@@ -70,6 +70,10 @@ class ServerPool:
     def others(self, than: Server) -> list[Server]:
         return [server for server in self.round() if server != than]
 
+    def elsewhere(self, than: Server) -> list[Server]:
+        """The others, or else the same name again, if there may be several servers behind it."""
+        return self.others(than) or ([] if _is_ip(than.host) else [than])
+
 
 def pauses(chance: Callable[[], float]) -> Iterator[float]:
     """Seconds to wait before each round: they grow, with jitter.

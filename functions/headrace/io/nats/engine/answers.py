@@ -13,6 +13,8 @@ from headrace.core.nats.nats_wire import CRLF, NO_HEADERS, AnswerRun, Arrival, R
 from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
 
 _NEVER = float("inf")
+# So long after the first question in a row whose time was up the next one means that nobody answers.
+SILENT_SECONDS = 2.0
 # A line has some hundred bytes at most; beyond so many subjects all lines are encoded anew.
 MOST_LINES = 1024
 
@@ -28,10 +30,14 @@ class Answers:
         stem: the beginning of all reply subjects, the dot included.
         subject: to subscribe to.
         serial: digits of the next question's number.
+        heard: has anything been answered since the last question whose time was up?
         lines: the beginning of a question to a subject, by `nats_wire.question_line`; few subjects are asked often.
     """
 
-    def __init__(self, inbox: str) -> None:
+    def __init__(self, inbox: str, on_silence: Callable[[], None]) -> None:
+        """Args:
+        on_silence: called when questions were asked for some seconds, and none was answered.
+        """
         self.lines: dict[str, bytes] = {}
         self.move(inbox)
         self._number = 1
@@ -39,6 +45,9 @@ class Answers:
         self._awaited: dict[bytes, Awaited] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = _NEVER
+        self._on_silence = on_silence
+        self.heard = True
+        self._silent_since = 0.0
 
     def move(self, inbox: str) -> None:
         """Use another inbox from now on; earlier requests may still be answered in the old one."""
@@ -84,6 +93,7 @@ class Answers:
 
     def arrived(self, answer: Arrival) -> None:
         """Hand an answer to its request; a late answer has none and is dropped."""
+        self.heard = True
         serial = answer.subject.rpartition(".")[2].encode("utf-8", "surrogateescape")
         awaited = self._awaited.pop(serial, None)
         if awaited is not None:
@@ -95,6 +105,7 @@ class Answers:
             for arrival in run.arrivals():
                 self.arrived(arrival)
             return
+        self.heard = True
         awaited, stem, sid = self._awaited, self.stem, run.sid
         for serial, data in zip(run.numbers, run.answers, strict=True):
             asked = awaited.pop(serial, None)
@@ -109,6 +120,13 @@ class Answers:
                     _complain(error)
             elif not asker.done():
                 asker.set_result(new_tuple(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
+
+    def missed(self, now: float) -> None:
+        """The time of a question is up; `heard` is set with each answer."""
+        if self.heard:
+            self.heard, self._silent_since = False, now
+        elif now >= self._silent_since + SILENT_SECONDS:
+            self._on_silence()
 
     def open(self) -> list[bytes]:
         """The serial numbers of all requests that wait now."""
@@ -171,6 +189,8 @@ class Answers:
         self._timer, self._due = None, _NEVER
         overdue = [serial for serial, (_, deadline, _) in self._awaited.items() if deadline <= now]
         self._fail(overdue, lambda: Unavailable("NATS did not answer in time"))
+        if overdue:
+            self.missed(now)
         if self._awaited:
             self._arm(loop, min(deadline for _, deadline, _ in self._awaited.values()))
 

@@ -1,4 +1,4 @@
-"""Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down, follows the settings.
+"""Keeps one link alive for ever: dials, dials again, leaves a server that shuts down or knows nobody, follows settings.
 
 It logs when the connection is lost and when it is restored, and no single attempt. It does not know what is sent; it
 tells its owner, the engine, when links come and go.
@@ -28,6 +28,8 @@ from headrace.io.process import log
 RETIRE_SECONDS = 1.0
 # A connection that lived shorter counts as one more failed attempt: the pauses go on growing.
 SHORT_LIFE_SECONDS = 1.0
+# How often a server may be left because it answers nothing: the others may not do better, as when all disks are slow.
+LEAVE_SECONDS = 10.0
 # The interval of looks at the mounts while a connection lives; Kubernetes itself takes a minute to mount an edit.
 LOOK_SECONDS = 2.0
 
@@ -78,8 +80,10 @@ class Upkeep:
         self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
         self._up = asyncio.Event()
-        # The link broke, or its server asks us to leave: the task must look.
+        # The link broke, or its server is to be left: the task must look.
         self._changed = asyncio.Event()
+        self._left: Link | None = None
+        self._stays_until = 0.0
         self._closed = False
         # The kinds of trouble that were logged since the last connection, each once.
         self._told: set[str] = set()
@@ -114,6 +118,14 @@ class Upkeep:
         except TimeoutError:
             raise self.absence(timeout) from None
 
+    def leave(self) -> None:
+        """Nobody answers on this link, though it lives: its server may be cut from its cluster. Try another soon."""
+        now = asyncio.get_running_loop().time()
+        if self.link is not None and now >= self._stays_until:
+            self._stays_until = now + LEAVE_SECONDS
+            self._left = self.link
+            self._changed.set()
+
     def absence(self, timeout: float) -> Unavailable:
         """Why there was no link for so many seconds."""
         if self._not_let_in:
@@ -143,6 +155,7 @@ class Upkeep:
                 await self._wait_for_change()
                 self._changed.clear()
                 await self._leave_lame_duck()
+                await self._leave_silent()
                 await self._follow_settings()
             if loop.time() - began > SHORT_LIFE_SECONDS:
                 waits = pauses(random.random)
@@ -191,6 +204,14 @@ class Upkeep:
             if entry is None or not await self._try(self._servers.others(self._server), entry):
                 await asyncio.sleep(next(waits))
 
+    async def _leave_silent(self) -> None:
+        """Try once to move to another server, from one that answers nothing."""
+        left, self._left = self._left, None
+        if left is None or self.link is not left or self._server is None:
+            return
+        if (entry := self._look()) is not None:
+            await self._try(self._servers.elsewhere(self._server), entry)
+
     async def _try(self, servers: list[Server], entry: Entry) -> bool:
         for server in servers:
             try:
@@ -213,7 +234,8 @@ class Upkeep:
         self._on_info(link, link.info)
         self._up.set()
         if old is not None:
-            why = "as what is mounted has changed" if edited else "as the former asked for"
+            asked = "asked for" if old.info.lame_duck else "answered nothing"
+            why = "as what is mounted has changed" if edited else f"as the former {asked}"
             _log.info(f"moved to another NATS connection, {why}", server=server.address)
             self._retire(old, self._owner.on_moved())
         elif self._told:
