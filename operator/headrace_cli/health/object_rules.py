@@ -18,6 +18,13 @@ ASKED_IN_NATS = {
     "StreamHasRoom",
     "EventsFit",
 }
+# These only follow from others: who mends those has mended them.
+_FOLLOWS = {
+    ("StreamReady", "NameRefused"): "NamesAllowed",
+    ("ConsumersReady", "StreamNotReady"): "StreamReady",
+    ("Addressable", "StreamNotReady"): "StreamReady",
+    ("Addressable", "SubjectNotCaptured"): "StreamReady",
+}
 _MEND = "mend the manifest as the message says; what was there before goes on working where it can (docs/conditions.md)"
 
 
@@ -49,7 +56,10 @@ def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iter
     causes = [each for each in down if each.get("type") != "Ready"]
     if all(each.get("severity") for each in causes):
         causes = sorted(down, key=lambda each: str(each.get("type")))
+    types = {each.get("type") for each in causes}
     for each in causes:
+        if _FOLLOWS.get((each.get("type"), each.get("reason"))) in types:
+            continue
         if nats_asked and each.get("type") in ASKED_IN_NATS:
             continue
         # A condition that is not known yet may be True in a moment.
@@ -58,9 +68,14 @@ def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iter
 
 
 def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Finding]:
+    conditions = status.get("conditions") or ()
+    stream: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "StreamReady"), {})
     names = {each.get("uid"): each.get("name") for each in (body.get("spec") or {}).get("subscribers") or ()}
     for each in status.get("subscribers") or ():
         who = names.get(each.get("uid")) or each.get("uid")
+        if stream.get("status") == "False" and each.get("message") == stream.get("message"):
+            # None is served, for want of the stream, which is told once.
+            continue
         if each.get("ready") == "False":
             what = f"its subscriber {who} is not served: {each.get('message', '')}"
             do = "see to what it says: an entry is mended in its Subscription, a limit in NATS or in the channel's spec"

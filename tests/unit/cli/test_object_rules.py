@@ -13,12 +13,19 @@ WORDS = "NATS refused to change KN_SHOP__ORDERS: replicas > 1 not supported"
 REFUSED = {"type": "StreamReady", "status": "False", "reason": "StreamUpdateRefused", "message": WORDS}
 READY = {"type": "Ready", "status": "True"}
 UNREADY = {**REFUSED, "type": "Ready"}
+NAMED = {"type": "NamesAllowed", "status": "False", "reason": "NameRefused", "message": "overrideName is 'X'"}
 TEMPLATE = {"type": "TemplateObeyed", "status": "False", "severity": "Info", "reason": "FieldsNotObeyed"}
 WINDOW = {"type": "AckWindowsOpen", "status": "False", "severity": "Info", "reason": "AckWindowFull"}
 
 
-def channel(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
-    status = {"observedGeneration": 2, "conditions": [*conditions]} if conditions else {}
+def channel(*conditions: dict[str, str], subscribers: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    """Args:
+    subscribers: why each is not served.
+    """
+    status: dict[str, Any] = {"observedGeneration": 2, "conditions": [*conditions]} if conditions else {}
+    if subscribers:
+        told = enumerate(subscribers)
+        status["subscribers"] = [{"uid": str(each), "ready": "False", "message": words} for each, words in told]
     return {"metadata": {"namespace": "shop", "name": "orders", "generation": 2}, "status": status, **more}
 
 
@@ -48,6 +55,26 @@ STARTING = {"type": "FunctionsReady", "status": "Unknown", "reason": "FunctionsS
             id="what is not known yet",
         ),
         pytest.param(channel(READY, WINDOW), [], id="what NATS itself is asked for is left to other rules"),
+        pytest.param(
+            channel(
+                {**NAMED, "type": "Ready"},
+                NAMED,
+                {"type": "StreamReady", "status": "False", "reason": "NameRefused", "message": "see NamesAllowed"},
+                {"type": "ConsumersReady", "status": "False", "reason": "StreamNotReady", "message": "they wait"},
+                {"type": "Addressable", "status": "False", "reason": "SubjectNotCaptured", "message": "no stream"},
+                subscribers=("see NamesAllowed", "see NamesAllowed", "its address is refused"),
+            ),
+            [
+                ("PROBLEM", "condition", "NamesAllowed is False, NameRefused: overrideName is 'X'"),
+                ("PROBLEM", "subscriber", "its subscriber 2 is not served: its address is refused"),
+            ],
+            id="what follows from another condition is not told again",
+        ),
+        pytest.param(
+            channel({"type": "Addressable", "status": "False", "reason": "SubjectNotCaptured", "message": "no stream"}),
+            [("PROBLEM", "condition", "Addressable is False, SubjectNotCaptured: no stream")],
+            id="unless it stands alone",
+        ),
         pytest.param(channel(), [("PROBLEM", "not-reconciled", "nobody has reconciled it yet")], id="no status"),
         pytest.param(
             channel(READY, error="no answer"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from headrace.core import subject_pattern
-from headrace.core.channel import peer
+from headrace.core.channel import peer, reach
 from headrace.core.channel.own_consumer import owned
 from headrace.core.channel.plan import Observed
 from headrace.core.channel.reach import EVERYBODYS, Reach
@@ -38,6 +38,8 @@ _SEEN = (_FILTERS, "subjects")
 _MADE = ("mirror", "sources", "republish", "subject_transform")
 # Names that one message tells; each is a sentence.
 _MOST = 3
+# A message that is too long loses its middle, and a line without its middle opens nothing, or something else.
+_LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +94,17 @@ class Naming:
             return None
         namespace, line = self.wanted.place.owner.namespace, _opening(told, self.wanted.place.owner.namespace)
         where = f"the key {tenants.KEY} of ConfigMap {DEFAULTS_NAME} in {system}"
+        opened = dict.fromkeys(filter(None, (reach.opened(one.value, one.why) for one in told if one.member)))
+        warning = f" (which lets every author there {', and '.join(opened)})" if opened else ""
         names = "; ".join(f"{one.field} is {quoted(one.value)}: {one.why}" for one in told[:_MOST])
         more = f"; and {counted(len(told) - _MOST, 'more name')}" if len(told) > _MOST else ""
         it, it_has, it_is = ("it", "it has", "It is") if len(told) == 1 else ("them", "they have", "They are")
         if self.refused:
-            advice = f", or an administrator adds to {where}: {line}" if line else ""
+            advice = f", or an administrator adds to {where}{warning}: {line}" if line else ""
             rule = f"Namespace {namespace} may not use {it}, so {it_has} no effect: take {it} out"
             message = f"{names}{more}. {rule}{advice}"
             return Condition(TYPE, False, REFUSED, bounded(message))
-        advice = f" To allow it, an administrator adds to {where}: {line}" if line else ""
+        advice = f" To allow it, an administrator adds to {where}{warning}: {line}" if line else ""
         message = f"{names}{more}. {it_is} kept, since the channel has had {it} before.{advice}"
         return Condition(TYPE, False, "NameKept", bounded(message), informative=True)
 
@@ -111,9 +115,9 @@ def trespasses(spec: Spec, wanted: WantedStreams, entries: tuple[Tenant, ...]) -
     Args:
         entries: those of the administrator's list that are about the namespace.
     """
-    reach, found = Reach(wanted.place, entries), []
+    ours, found = Reach(wanted.place, entries), []
     for one in _names(spec, wanted.config):
-        why = reach.of_stream(one.value) if one.pattern is None else reach.of_subject(one.value, one.pattern)
+        why = ours.of_stream(one.value) if one.pattern is None else ours.of_subject(one.value, one.pattern)
         if one.value and why:
             member = "streams" if one.pattern is None else "" if one.pattern.startswith(EVERYBODYS) else "subjects"
             found.append(Trespass(one.field, one.value, member, why, one.key, one.item))
@@ -268,10 +272,11 @@ def _allowed(
 
 
 def _opening(told: Iterable[Trespass], namespace: str) -> str:
-    """The line of the list that would open these names, as YAML; empty if none can."""
+    """The line of the list that would open these names, as YAML, or a word about a long one; empty if none can."""
     members: dict[str, list[str]] = {}
     for one in told:
         if one.member:
             members.setdefault(one.member, []).append(one.value)
     lists = (f"{member}: {json.dumps(list(dict.fromkeys(values)))}" for member, values in members.items())
-    return f"- {{namespaces: {json.dumps([namespace])}, {', '.join(lists)}}}" if members else ""
+    line = f"- {{namespaces: {json.dumps([namespace])}, {', '.join(lists)}}}" if members else ""
+    return line if len(line) <= _LONGEST_LINE else f"an entry for {namespace} with the words of the manifest"

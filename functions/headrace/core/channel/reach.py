@@ -28,6 +28,26 @@ _TAKEN_STREAMS = (
     (re.compile(r"\$"), "streams whose names begin with $ are the server's"),
     (re.compile(r"KN_|.*_aside\Z", re.DOTALL), "a stream of that name is, or can become, another channel's"),
 )
+_TAKEN_WHYS = frozenset(why for _, why in _TAKEN_STREAMS)
+_CAN_MEAN = "it can mean a subject of a channel"
+
+
+_OPENED = {
+    "$": "ask the server, in its own name, for whatever that subject stands for, also about others' streams",
+    "_": "read or forge answers that are others'",
+    "headrace.": "tell parts of Headrace what only they tell one another",
+}
+
+
+def opened(value: str, why: str) -> str:
+    """What an entry would let a namespace do beyond its own: for words that no wildcard opens; empty for all others.
+
+    Args:
+        why: as `Reach` says it.
+    """
+    begin = next((words for begin, words in _OPENED.items() if value.startswith(begin)), "")
+    taken = why in _TAKEN_WHYS or why.startswith(_CAN_MEAN)
+    return begin or ("read or change what belongs to another channel or a bucket" if taken else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +111,4 @@ def _taken(pattern: str) -> str:
         return "subjects below headrace are Headrace's own"
     labels = _LABEL.fullmatch(first) and _LABEL.fullmatch(rest.partition(".")[0])
     of_channel = next((one for one in _OF_CHANNELS if overlap(pattern, one)), "") if labels else ""
-    return f"it can mean a subject of a channel, {of_channel}" if of_channel else ""
+    return f"{_CAN_MEAN}, {of_channel}" if of_channel else ""

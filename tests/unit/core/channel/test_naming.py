@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,3 +91,46 @@ def test_a_channel_that_exists_wants_no_change_by_its_own_manifest(config: dict[
     found = judged(config, has)
     assert found.refused == ()
     assert found.wanted.config == has
+
+
+def told(**config: Any) -> str:
+    """The condition's message."""
+    found = judged(config, None).condition("knative-eventing")
+    assert found is not None
+    return found.message
+
+
+@pytest.mark.parametrize(
+    ("config", "opens"),
+    [
+        ({"republish": {"source": ">", "destination": "$JS.API.STREAM.DELETE.X"}}, "ask the server, in its own name"),
+        ({"additionalSubjects": ["_INBOX_forward.>"]}, "read or forge answers"),
+        ({"republish": {"source": ">", "destination": "headrace.wake.X"}}, "tell parts of Headrace"),
+        ({"additionalSubjects": ["bill.x._knative"]}, "read or change what belongs to another channel or a bucket"),
+        ({"sources": [{"name": "KV_payroll"}]}, "read or change what belongs to another channel or a bucket"),
+        ({"mirror": {"name": "KN_BILL__X"}}, "read or change what belongs to another channel or a bucket"),
+    ],
+)
+def test_a_line_that_opens_what_is_not_the_namespaces_says_what_it_opens(config: dict[str, Any], opens: str):
+    before, _, line = told(**config).rpartition(": - ")
+
+    assert f"(which lets every author there {opens}" in before
+    assert yaml.safe_load(f"- {line}")[0]["namespaces"] == ["shop"]
+
+
+def test_a_line_that_opens_nobodys_has_no_warning():
+    assert "which lets" not in told(additionalSubjects=["legacy.b"])
+
+
+@pytest.mark.parametrize("count", [1, 5, 20, 40, 256])
+def test_the_line_is_whole_or_is_not_there(count: int):
+    subjects = [f"legacy.{'x' * 20}.{each}" for each in range(count)]
+    message = told(additionalSubjects=subjects)
+
+    assert len(message) < 10_000
+    begin = message.find("- {namespaces")
+    if begin < 0:
+        assert count > 20
+        assert message.endswith(": an entry for shop with the words of the manifest")
+    else:
+        assert yaml.safe_load(message[begin:]) == [{"namespaces": ["shop"], "subjects": subjects}]
