@@ -29,6 +29,8 @@ LIVENESS = ("/health/liveness", "/healthz")
 READINESS = ("/health/readiness", "/readyz")
 
 _log = log.get("web")
+# Of what was refused; "Refused" for any other status.
+_TITLES = {404: "Not found", 409: "Conflict", 413: "Too large", 503: "Not available", 507: "Full"}
 
 
 class ClientGone(HeadraceError):
@@ -158,7 +160,9 @@ def response_of(error: HeadraceError) -> Response:
         case InvalidSpec():
             return problem(400, f"Invalid {error.field}", str(error))
         case Refused():
-            return problem(error.status, "Refused", str(error), headers=_retry_after(error.retry_after))
+            return problem(
+                error.status, _TITLES.get(error.status, "Refused"), str(error), headers=_retry_after(error.retry_after)
+            )
         case Unavailable():
             return problem(503, "Not available", str(error), headers=_retry_after(error.retry_after))
         case Misconfigured():

@@ -119,8 +119,11 @@ class Router:
 
 
 def _read_only() -> Response:
-    detail = "this channel is a mirror: send to the channel, or publish to the stream, that it mirrors"
-    return problem(403, "Read-only channel", detail, headers=ALLOW)
+    detail = (
+        f"addresses that end in {names.READ_ONLY} are mirrors' and take no events: send to the channel, or publish to "
+    )
+    detail += f"the stream, that is mirrored; a channel that is no mirror has its address without {names.READ_ONLY}"
+    return problem(403, "Read-only address", detail, headers=ALLOW)
 
 
 def _text(host: bytes) -> str:

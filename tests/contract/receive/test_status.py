@@ -181,9 +181,23 @@ async def test_a_mirror_takes_no_events_and_says_so(ask: Ask) -> None:
     by_path = await ask("/shop/copies/read-only")
     by_host = await ask("/read-only", headers={**BINARY, "host": "copies-kn-jsm-channel.shop.svc.cluster.local"})
     asked = await ask("/shop/copies/read-only", b"", {}, "OPTIONS")
-    assert [(one.status, one.json["title"]) for one in (by_path, by_host)] == [(403, "Read-only channel")] * 2
-    assert "send to the channel, or publish to the stream, that it mirrors" in by_path.json["detail"]
+    assert [(one.status, one.json["title"]) for one in (by_path, by_host)] == [(403, "Read-only address")] * 2
+    assert "send to the channel, or publish to the stream, that is mirrored" in by_path.json["detail"]
     assert asked.status == 200
+
+
+async def test_nor_does_a_channel_that_is_no_mirror_under_such_an_address_and_it_is_called_none(
+    ask: Ask, orders: Channel
+) -> None:
+    reply = await ask(f"{orders.path}/read-only")
+    assert reply.status == 403
+    assert "this channel is a mirror" not in reply.json["detail"]
+    assert reply.json["detail"].endswith("a channel that is no mirror has its address without /read-only")
+
+
+async def test_a_missing_channel_is_titled_as_one_that_is_not_found(ask: Ask) -> None:
+    reply = await ask("/shop/nobody")
+    assert (reply.status, reply.json["title"]) == (404, "Not found")
 
 
 async def test_options_answers_the_webhook_handshake(ask: Ask, orders: Channel) -> None:
