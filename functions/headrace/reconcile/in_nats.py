@@ -52,12 +52,13 @@ async def make_so(
     settings: ReconcileSettings,
     now: datetime,
     calculate: Calculate,
-    ours: Ours,
+    ours: Ours | None,
 ) -> Result:
     """Make streams and consumers as wanted, and read their health.
 
     Args:
-        ours: the installation's account; asked for all streams, where it matters what others have.
+        ours: the installation's account, asked for all streams where it matters what others have; None for a channel
+            with credentials of its own, which are its bounds.
     """
     deeds = Deeds(api)
     observed = await _observe(wish.wanted.place, api)
@@ -67,7 +68,7 @@ async def make_so(
     told = named.condition(settings.system_namespace)
     if named.stopped:
         return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
-    if republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage):
+    if ours is not None and (republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage)):
         async with ours.streams(to_change=differs(observed.stream, named.wanted.config)) as streams:
             wanted, rings = republish_ring.opened(named.wanted, streams)
             share = storage_share.judged(wanted, observed, streams, wish.storage)

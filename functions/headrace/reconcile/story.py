@@ -244,7 +244,8 @@ class _Call:
         account: Account,
         complete: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> HookResponse:
-        result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate, self._own)
+        usual = self._own if account.apart is None else None
+        result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate, usual)
         ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
         return await self._calculate(self._answer, request, wish, account, complete, result, ours)
 

@@ -5,8 +5,10 @@ The `reconcile` that is asked in the installation's place is a process of its ow
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from headrace.core.installation import tenants
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.reconcile import Around
 from tests.support.functions.apart import (
@@ -84,7 +86,13 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
 async def test_where_the_author_has_credentials_of_his_own_they_say_what_he_may_name(
     hook: Hook, theirs: Hook, tenant: Tenant
 ) -> None:
-    wanted = stream(additionalSubjects=["legacy.orders"])
+    assert hook.around is not None
+    bounded = tenants.parse({tenants.KEY: "- {namespaces: [shop], maxBytes: {file: 1}}"})
+    hook.around = replace(hook.around, tenants=bounded)
+    circle = {"subjects": ["live.orders"], "republish": {"src": "live.orders", "dest": "legacy.orders"}}
+    await hook.api.call("STREAM.CREATE.CIRCLE", {"name": "CIRCLE", **circle})
+    republish = {"source": "legacy.orders", "destination": "live.orders"}
+    wanted = stream(additionalSubjects=["legacy.orders"], maxBytes=1_000_000, republish=republish)
     refused = await hook.sync(channel(entry(), stream=wanted))
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, stream=wanted, **CONNECTION)
@@ -92,7 +100,9 @@ async def test_where_the_author_has_credentials_of_his_own_they_say_what_he_may_
         await until_let_in(hook, stream=wanted, **CONNECTION)
 
     assert condition(refused, "Ready")["reason"] == "NameRefused"
-    assert (await theirs.stream(STREAM) or {})["subjects"] == ["shop.orders._knative", "legacy.orders"]
+    made = await theirs.stream(STREAM) or {}
+    assert made["subjects"] == ["shop.orders._knative", "legacy.orders"]
+    assert (made["max_bytes"], made["republish"]["dest"]) == (1_000_000, "live.orders")
 
 
 async def test_credentials_for_the_installations_own_account_are_woken_as_all_are(hook: Hook, tenant: Tenant) -> None:
