@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from headrace.core import json_text
+
+_encode = partial(json.dumps, ensure_ascii=False)
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
@@ -69,19 +73,7 @@ def json_response(status: int, body: object, headers: Headers = ()) -> Response:
 
 def _json(body: object) -> bytes:
     # Half of a surrogate pair has no UTF-8, so it is written as an escape.
-    return _text(body, 2).encode("utf-8", "backslashreplace")
-
-
-def _text(value: object, depth: int) -> str:
-    """JSON in pieces of that depth: no other thread runs while the encoder writes a piece."""
-    match value:
-        case dict() if depth:
-            named = (f"{json.dumps(name, ensure_ascii=False)}: {_text(one, depth - 1)}" for name, one in value.items())
-            return f"{{{', '.join(named)}}}"
-        case list() if depth:
-            return f"[{', '.join([_text(one, depth - 1) for one in value])}]"
-        case _:
-            return json.dumps(value, ensure_ascii=False)
+    return json_text.in_pieces(body, 2, _encode).encode("utf-8", "backslashreplace")
 
 
 def problem(

@@ -1,7 +1,7 @@
 """JSON objects and arrays with the text of their members as it was written, which the standard parser does not give.
 
-Pure. Called by `headrace.core.event.json_format`, and by parts that take in or show many events; parts that read large
-texts beside a loop give the standard parser `given`.
+Pure. Called by `headrace.core.event.json_format`, and by parts that take in or show many events; parts that read or
+write large texts beside a loop use `given` and `in_pieces`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,18 @@ DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_co
 def given(one: dict[str, Any]) -> dict[str, Any]:
     """The same object: an `object_hook`. Only while the parser calls Python can other threads run."""
     return one
+
+
+def in_pieces(value: object, depth: int, encode: Callable[[object], str] = json.dumps) -> str:
+    """The text that `encode` writes, by pieces of that depth: while it writes one, no other thread runs."""
+    match value:
+        case dict() if depth and all(isinstance(name, str) for name in value):
+            named = (f"{encode(name)}: {in_pieces(one, depth - 1, encode)}" for name, one in value.items())
+            return f"{{{', '.join(named)}}}"
+        case list() if depth:
+            return f"[{', '.join([in_pieces(one, depth - 1, encode) for one in value])}]"
+        case _:
+            return encode(value)
 
 
 def members(text: str) -> Iterator[Member]:

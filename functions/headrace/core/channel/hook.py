@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
 from typing import Any, NoReturn, Self
 
@@ -27,6 +28,7 @@ PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
 """The annotations that each channel should bear: they tell subscribers the form. Source: Knative's Channel Spec."""
 EXTENSION = "headrace"
 """The member that only our operator and `reconcile` write and read."""
+_encode = partial(json.dumps, allow_nan=False)
 _WORDS = ("complete", "absent", "unserved", "unseen")
 """The members of a request's extension that are sets of words."""
 MOST_VALUES = 2_000_000
@@ -98,8 +100,9 @@ class HookRequest:
             extension["shared"] = self.shared
         body = {"controller": {}, "parent": self.parent, "children": self.children, "finalizing": self.finalizing}
         try:
-            text = json.dumps({**body, EXTENSION: extension}, allow_nan=False).encode()
-            observed = json.dumps(self.related, allow_nan=False).encode() if related is None else related
+            # The pieces are objects: there are thousands of them.
+            text = json_text.in_pieces({**body, EXTENSION: extension}, 3, _encode).encode()
+            observed = json_text.in_pieces(self.related, 2, _encode).encode() if related is None else related
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidSpec(f"the object can't be written as JSON: {error}", field="parent") from error
         return text[:-1] + b',"related":' + observed + b"}"
