@@ -70,7 +70,7 @@ async def make_so(
         return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
     if ours is not None and (republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage)):
         async with ours.streams(to_change=differs(observed.stream, named.wanted.config)) as streams:
-            wanted, rings = republish_ring.opened(named.wanted, streams)
+            wanted, rings = await calculate(len(streams), republish_ring.opened, named.wanted, streams)
             share = storage_share.judged(wanted, observed, streams, wish.storage)
             progress = await _streams(share, observed, deeds)
             progress = replace(progress, problems=(*rings, *progress.problems))

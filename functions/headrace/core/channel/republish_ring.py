@@ -19,6 +19,8 @@ from headrace.core.raw_config import Config
 from headrace.core.subject_pattern import overlap
 
 REASON = "RepublishRing"
+# Places that are looked at; transforms of strangers could make ever new ones.
+_MOST = 100
 # A stream, and the pattern of subjects under which events lie there.
 _State = tuple[str, str]
 
@@ -36,8 +38,8 @@ def opened(wanted: WantedStreams, streams: Iterable[Config]) -> tuple[WantedStre
     """
     own = wanted.place.stream
     known = {str(each["name"]): each for each in streams} | {own: wanted.config}
-    there = _reached({(own, subject) for subject in _subjects(wanted.config)}, known)
-    if not any(state[0] == own and state in _reached(set(_next(state, known)), known) for state in there):
+    there = _ways([(own, subject) for subject in _subjects(wanted.config)], known)
+    if not any(state[0] == own and _leads(state, state, there) for state in there):
         return wanted, ()
     to = wanted.config["republish"]["dest"]
     rule = f"spec.stream.config.republish.destination is {quoted(to)}: other streams lead from there back to {own}"
@@ -46,14 +48,29 @@ def opened(wanted: WantedStreams, streams: Iterable[Config]) -> tuple[WantedStre
     return replace(wanted, config={**wanted.config, "republish": None}), (Problem(REASON, told),)
 
 
-def _reached(begin: set[_State], streams: Mapping[str, Config]) -> set[_State]:
-    found, open_ = set(begin), list(begin)
-    while open_:
-        for state in _next(open_.pop(), streams):
-            if state not in found:
-                found.add(state)
-                open_.append(state)
+def _ways(begin: Iterable[_State], streams: Mapping[str, Config]) -> dict[_State, list[_State]]:
+    """The places that events get to, each with those that follow it."""
+    found: dict[_State, list[_State]] = {}
+    open_ = list(begin)
+    while open_ and len(found) < _MOST:
+        state = open_.pop()
+        if state not in found:
+            found[state] = list(_next(state, streams))
+            open_ += found[state]
     return found
+
+
+def _leads(begin: _State, end: _State, ways: Mapping[_State, list[_State]]) -> bool:
+    seen: set[_State] = set()
+    open_ = list(ways.get(begin, ()))
+    while open_:
+        state = open_.pop()
+        if state == end:
+            return True
+        if state not in seen:
+            seen.add(state)
+            open_ += ways.get(state, ())
+    return False
 
 
 def _next(state: _State, streams: Mapping[str, Config]) -> Iterator[_State]:
@@ -68,7 +85,8 @@ def _next(state: _State, streams: Mapping[str, Config]) -> Iterator[_State]:
         yield from ((other, to) for other, one in streams.items() if any(overlap(to, each) for each in _subjects(one)))
     for other, one in streams.items():
         for origin in (*(one.get("sources") or ()), *([one["mirror"]] if one.get("mirror") else [])):
-            if origin["name"] == name:
+            # Another account's stream may have the same name.
+            if origin["name"] == name and not origin.get("external"):
                 yield from ((other, each) for each in _copied(origin, lies))
 
 

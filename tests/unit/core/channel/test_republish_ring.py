@@ -69,6 +69,18 @@ IN = {"additionalSubjects": ["shop.in.a"]}
             id="by a mirror",
         ),
         pytest.param(
+            wanted("shop.in.b", sources=[{"name": "B", "external": {"apiPrefix": "$JS.hub.API"}}]),
+            [other("B", "shop.in.b")],
+            False,
+            id="a copy of another account's",
+        ),
+        pytest.param(
+            wanted("shop.in.b"),
+            [other("B", "shop.in.b", subject_transform={"src": ">", "dest": "x.>"}, sources=[{"name": "B"}])],
+            False,
+            id="a transform that gives ever longer subjects",
+        ),
+        pytest.param(
             wanted("x.y"),
             [other("B", "shop.in.b", to="shop.in.c"), other("C", "shop.in.c", to="shop.in.b")],
             False,
