@@ -34,7 +34,7 @@ PROGRESS_SECONDS = 10.0
 BEHIND = "## Seeds that failed first"
 
 HEAD = """<!-- partitions: written by `task faults:partitions` -->
-# Partitions, slow links, clocks and frozen disks
+## Partitions, slow links, clocks and frozen disks
 
 Written by `task faults:partitions` on {date}, with {events:,} events a cell at up to 1,000 a second; {kept}
 Columns and promise are those above; every stream has three replicas, two `forward`s and a scaler serve one subscriber,

@@ -47,6 +47,20 @@ def test_discovered_servers_are_tried_with_the_identity_and_the_name_of_their_te
     ]
 
 
+@pytest.mark.parametrize(
+    ("urls", "elsewhere"),
+    [
+        ("10.0.0.1:4222,10.0.0.2:4222", ["10.0.0.2"]),
+        pytest.param("nats.shop.svc:4222", ["nats.shop.svc"], id="several may be behind a name"),
+        pytest.param("10.0.0.1:4222", [], id="behind an address there is one"),
+    ],
+)
+def test_from_a_server_that_is_to_be_left_one_goes_to_the_others_or_to_its_name(urls, elsewhere):
+    servers = pool(urls)
+    [left] = [server for server in servers.round() if server.address == urls.partition(",")[0]]
+    assert [server.host for server in servers.elsewhere(left)] == elsewhere
+
+
 def test_a_server_that_is_not_told_of_any_more_is_forgotten_unless_it_is_configured():
     servers = pool("one:4222")
     [one] = servers.round()
