@@ -37,9 +37,24 @@ def svg(results: Sequence[Result], facts: Mapping[str, str | int]) -> str:
             parts.append(_bar(y + 2, BAR // 2, theirs * scale, THEIRS, f"{theirs:.1f} µs"))
             y += BAR // 2 + 2
         y += GAP
-    title = "CPU per event (shorter is better)"
-    legend = "grey: floor; blue: headrace; yellow: Go channel, measured elsewhere on a machine like this one"
     about = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())
+    legend = "grey: floor; blue: headrace; yellow: Go channel, measured elsewhere on a machine like this one"
+    return _framed("CPU per event (shorter is better)", legend, about, parts, y)
+
+
+def rates(title: str, legend: str, about: str, found: Sequence[tuple[str, float, str]]) -> str:
+    """One bar for each name, with its events per second and its colour."""
+    scale = (WIDTH - LEFT - RIGHT) / max(rate for _, rate, _ in found)
+    parts: list[str] = []
+    y = TOP
+    for name, rate, colour in found:
+        parts.append(_text(LEFT - 10, y + 16, name, anchor="end"))
+        parts.append(_bar(y, BAR, rate * scale, colour, f"{rate:,.0f}"))
+        y += BAR + GAP
+    return _framed(title, legend, about, parts, y)
+
+
+def _framed(title: str, legend: str, about: str, parts: Sequence[str], y: float) -> str:
     head = [_text(16, 24, title, size=16), _text(16, 42, legend, colour="#555")]
     foot = [_text(16, y + 12, about, size=11, colour="#777")]
     return (

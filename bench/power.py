@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from bench import processes, report
+from bench import chart, processes, report
 from bench.processes import cpu_seconds
 from bench.stage import load
 from infra import document_place
@@ -30,6 +30,7 @@ from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import Nats
 
 PAGE = Path("docs/power.md")
+CHART = Path("docs/bench/power.svg")
 SYNCS = ("", "1s", "always")
 REPLICAS = (1, 3)
 # Events of a round, by the connections that send them.
@@ -100,6 +101,19 @@ async def _channel(url: str, replicas: int) -> str:
         return (await nats.make_channel(num_replicas=replicas)).path
 
 
+def drawn(costs: Sequence[Cost], disk: str, about: str) -> str:
+    """The rates at 32 connections."""
+    found = [
+        (f"{cost.sync or '2 min'}, {cost.replicas} replica{'s' * (cost.replicas > 1)}", cost.per_second, cost.replicas)
+        for cost in costs
+        if cost.connections == 32
+    ]
+    colours = {1: chart.OURS, 3: chart.THEIRS}
+    title = "Accepted events per second, by sync_interval (longer is better)"
+    bars = [(name, rate, colours[replicas]) for name, rate, replicas in found]
+    return chart.rates(title, f"32 connections; {disk}", about, bars)
+
+
 def disk(directory: Path) -> str:
     """The file system that is measured, and how long it takes to sync a write of 1 KiB."""
     mounts = [mount for mount in psutil.disk_partitions(all=True) if directory.is_relative_to(mount.mountpoint)]
@@ -120,20 +134,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.power", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
     parser.add_argument("--directory", help="on the disk that is to be measured (default: that of temporary files)")
-    parser.add_argument("--write", action="store_true", help="into docs/power.md")
+    parser.add_argument("--write", action="store_true", help="into docs/power.md, with a chart")
     asked = parser.parse_args()
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.machine().items())
-    lines = [HEAD]
+    costs = []
     with tempfile.TemporaryDirectory(prefix="headrace-power-", dir=asked.directory) as directory:
-        lines.insert(0, f"{facts}; {disk(Path(directory))}\n")
+        measured_on = disk(Path(directory))
         for number, (replicas, sync) in enumerate(product(REPLICAS, SYNCS)):
             for cost in measured(Path(directory) / str(number), sync, replicas, asked.rounds):
                 print(cost.line(), file=sys.stderr, flush=True)
-                lines.append(cost.line())
-    text = "\n".join(lines)
+                costs.append(cost)
+    text = "\n".join([f"{facts}; {measured_on}\n", HEAD, *(cost.line() for cost in costs)])
     print(text)
     if asked.write:
         PAGE.write_text(document_place.filled(PAGE.read_text(encoding="utf-8"), "power", text), encoding="utf-8")
+        CHART.write_text(drawn(costs, measured_on, facts), encoding="utf-8")
 
 
 if __name__ == "__main__":
