@@ -10,10 +10,11 @@ uvicorn's own protocol takes a head without end, starts a request with an empty 
 request. Here:
 
 - a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414); what comes between
-  two pieces of a body is no longer than a head: the sizes of chunks, their extensions, trailers,
+  two pieces of a body is no longer than a head: the sizes of chunks, their extensions, trailers, of which there may
+  be as many as headers,
 - a request is complete within 20 s of its first byte (408), and a connection sends its first one within 20 s,
 - of a connection no byte is parsed before all earlier answers are given, and no more is read than was read by then,
-- a connection whose bytes are much work waits for its next turn (`headrace.server.crowd`),
+- a connection whose bytes are much work, or many at once, waits for its next turn (`headrace.server.crowd`),
 - who does not read answers for 20 s is dropped; at shutdown for 2 s,
 - an idle connection keeps neither parser nor request,
 - an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
@@ -65,6 +66,9 @@ SMALL_BODY = 16 * 1024
 PIECE = 2 * 1024
 LONGEST_PIECE = 32 * 1024
 FEW_CALLS = 16
+# More than so many bytes at once, for the parser, wait for a turn: a read may bring a quarter of a megabyte from each
+# of many connections in one pass of the loop.
+BITE = 16 * 1024
 TURN_CALLS = 256
 _END = b"\r\n\r\n"
 
@@ -72,7 +76,7 @@ _END = b"\r\n\r\n"
 class BoundedProtocol(BoundedConnection):
     """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
 
-    __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front", "_piece")
+    __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front", "_piece", "_trailers")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -87,6 +91,8 @@ class BoundedProtocol(BoundedConnection):
         self._calls = 0
         # How long the next piece is.
         self._piece = PIECE
+        # The trailers of this message so far.
+        self._trailers = 0
 
     def data_received(self, data: bytes) -> None:
         state = self._state
@@ -99,7 +105,7 @@ class BoundedProtocol(BoundedConnection):
 
     # The short way.
 
-    def _look(self, data: bytes) -> None:
+    def _look(self, data: bytes, in_turn: bool = False) -> None:
         """Offer bytes from the start of a message to the short way."""
         lacks = None
         # For a client that does not read its answers, ASGI waits.
@@ -117,7 +123,7 @@ class BoundedProtocol(BoundedConnection):
             self._line = b""
             self._patience.over()
         elif lacks is None or lacks > SMALL_BODY:
-            self._take(data)
+            self._take(data, in_turn=in_turn)
         else:
             self._keep(data, lacks)
 
@@ -149,7 +155,7 @@ class BoundedProtocol(BoundedConnection):
 
     def take_kept(self) -> None:
         if self._state is KEPT:
-            self._take(self._all_kept())
+            self._take(self._all_kept(), in_turn=True)
 
     def _answer(self, response: Response) -> None:
         current, transport = self._on_its_way, self.transport
@@ -173,7 +179,7 @@ class BoundedProtocol(BoundedConnection):
 
     # The parser's way.
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, in_turn: bool = False) -> None:
         """Give the parser new bytes, when it is their turn."""
         if self._left:
             # More than was asked for; what is left before them waits already.
@@ -182,7 +188,8 @@ class BoundedProtocol(BoundedConnection):
             self._hold_left()
             return
         self._left, self._at = data, 0
-        if self._state is DUE:
+        # The rest of a body with a length is no work.
+        if self._state is DUE or (len(data) - self._body_left > BITE and not in_turn):
             self._wait_for_turn()
         else:
             self._parse()
@@ -202,7 +209,7 @@ class BoundedProtocol(BoundedConnection):
             left = self._left
             self._drop_left()
             self.flow.let_go()
-            self._look(left)
+            self._look(left, in_turn=True)
         else:
             self._parse()
 
@@ -315,7 +322,11 @@ class BoundedProtocol(BoundedConnection):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._calls += 1
         if self._state is not HEAD:
-            return  # a trailer: a proxy that checks headers in front of us has not seen it
+            # A trailer is dropped: a proxy that checks headers in front of us has not seen it.
+            self._trailers += 1
+            if self._trailers > MOST_HEADERS:
+                self._stop(431)
+            return
         if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
             self._stop(431)
         super().on_header(name, value)
@@ -329,6 +340,7 @@ class BoundedProtocol(BoundedConnection):
         self.url = heads.origin_form(self.url)
         self._happens(HEADED)
         self._body_left = heads.length(self.headers)
+        self._trailers = 0
         self._head_bytes = 0
         self._let_go()
         if self._front is None:

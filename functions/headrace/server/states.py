@@ -65,15 +65,17 @@ NEXT: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
         TAKEN: DUE,
         LACKING: KEPT,
         BEGUN: HEAD,
-        # Blank lines alone may last longer than a turn.
+        # A long read waits for its turn; and blank lines alone may last longer than one.
         EARLY: HELD,
         CUT: OVER,
     },
     KEPT: {
         TAKEN: DUE,
         LACKING: KEPT,
-        # The kept message is none for the short way after all: the parser gets it from its first byte.
+        # The kept message is none for the short way after all: the parser gets it from its first byte, in a turn if
+        # that is much.
         BEGUN: HEAD,
+        EARLY: HELD,
         CUT: OVER,
     },
     HEAD: {

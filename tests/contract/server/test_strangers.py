@@ -76,6 +76,14 @@ async def held(function: Function) -> float:
     return sum(told.value(name, **({"function": function.target} if "request" in name else {})) for name in names)
 
 
+async def nothing_is_held(function: Function) -> None:
+    async def nothing() -> bool:
+        # But for the scrape itself.
+        return await held(function) < 16 * 1024
+
+    await until("nothing is held when they are gone", nothing)
+
+
 async def test_pipelining_without_end_costs_one_read_which_is_counted(function: Function) -> None:
     before = resident(function)
     with ExitStack() as stack:
@@ -90,12 +98,7 @@ async def test_pipelining_without_end_costs_one_read_which_is_counted(function: 
         # Parsed ahead, what one read brings would be 15 MiB for each.
         assert resident(function) - before < 20 * READ + 10 * MIB
         assert READ < counted <= 21 * READ
-
-    async def nothing_is_held() -> bool:
-        # But for the scrape itself.
-        return await held(function) < 16 * 1024
-
-    await until("nothing is held when they are gone", nothing_is_held)
+    await nothing_is_held(function)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +155,7 @@ async def test_chunks_of_one_byte_hold_up_nobody(function: Function) -> None:
         took = sorted([await ask() for _ in range(30)])
     # All that they have sent at once is a second of work.
     assert took[len(took) // 2] < 0.1
+    await nothing_is_held(function)
 
 
 async def test_an_idle_connection_keeps_next_to_nothing_of_its_request(function: Function) -> None:

@@ -101,3 +101,11 @@ async def test_nor_is_one_behind_the_rest_of_a_large_event():
     large = EVENT.replace(b"length: 2\r\n\r\nhi", b"length: 100000\r\n\r\n") + bytes(100_000)
     done = await exchange((large[:10_000], large[10_000:] + EVENT[:30], EVENT[30:]))
     assert statuses(done.written) == [202, 202]
+
+
+@pytest.mark.parametrize(("count", "requests"), [(256, 1), (257, 0)])
+async def test_there_may_be_as_many_trailers_as_headers(count, requests):
+    body = b"POST /a HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n"
+    done = await exchange((body + b"a: b\r\n" * count + b"\r\n", body + b"\r\n"))
+    assert [request.body for request in done.requests] == [b"hi"] * 2 * requests
+    assert statuses(done.written) == ([202, 202] if requests else [431])

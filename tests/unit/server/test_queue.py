@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import uvicorn
+from uvicorn.server import ServerState
+
 from headrace.server import protocol
 from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
+from headrace.server.crowd import Crowd
 from headrace.server.states import ConnectionState
-from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, turns
+from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, Transport, turns
+
+LONG = b"GET /demo/x HTTP/1.1\r\nhost: x\r\na: " + b"b" * protocol.BITE
 
 
 async def test_bytes_behind_a_request_are_counted_until_it_is_their_turn_and_nothing_of_them_is_parsed(
@@ -19,6 +27,53 @@ async def test_bytes_behind_a_request_are_counted_until_it_is_their_turn_and_not
     await turns(5000)
     assert (transport.written, application.held) == (ACCEPTED + BY_ASGI * 1000, 0)
     assert transport.reading
+
+
+async def test_a_long_read_waits_for_its_turn_and_is_counted(application, transport, connection):
+    connection.data_received(LONG)
+    assert (connection._state, connection.parser, transport.reading) == (ConnectionState.HELD, None, False)
+    assert application.held == len(LONG)
+    await turns(2)
+    assert (connection._state, transport.reading) == (ConnectionState.HEAD, True)
+    connection.data_received(b"\r\n\r\n")
+    await turns()
+    assert (transport.written, application.held) == (BY_ASGI, 0)
+
+
+async def test_so_does_one_that_joins_what_is_kept(application, transport, connection):
+    connection.data_received(ONE[:-1])
+    connection.data_received(b"1" + LONG)
+    assert (connection._state, application.held) == (ConnectionState.HELD, len(ONE + LONG))
+    await turns()
+    assert (connection._state, transport.written, transport.reading) == (ConnectionState.HEAD, BY_ASGI, True)
+
+
+async def test_an_event_of_any_length_that_is_whole_is_taken_at_once(application, connection):
+    whole = b"POST /demo/x HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(LONG) + LONG
+    connection.data_received(whole)
+    assert application.taken == [whole]
+
+
+async def test_nor_does_the_rest_of_a_body_wait(application, transport, connection):
+    connection.data_received(b"POST /demo/x HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(LONG))
+    assert connection._state is ConnectionState.BODY
+    connection.data_received(LONG)
+    assert connection._state is ConnectionState.DUE
+    await turns()
+    assert transport.written == BY_ASGI
+
+
+async def test_of_many_long_reads_at_once_one_is_parsed_in_each_pass_of_the_loop(application):
+    crowd, loop = Crowd(), asyncio.get_running_loop()
+    settings = uvicorn.Config(application, http=protocol.BoundedProtocol, lifespan="off", proxy_headers=False)
+    transports = [Transport() for _ in range(20)]
+    for transport in transports:
+        one = protocol.BoundedProtocol(settings, ServerState(), {}, loop, crowd=crowd)
+        one.connection_made(transport)
+        one.data_received(b"x" * 2 * protocol.BITE)
+    for refused in range(20):
+        assert [transport.closed for transport in transports] == [True] * refused + [False] * (20 - refused)
+        await asyncio.sleep(0)
 
 
 async def test_one_request_is_served_at_a_time_whoever_sends_thousands(application, transport, connection):

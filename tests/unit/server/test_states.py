@@ -10,7 +10,7 @@ from headrace.server.states import NEXT, ConnectionEvent, ConnectionState
 TABLE = """
           taken  lacking  begun  headed  ended  answered  early  turn  cut
 free      due    kept     head   ·       ·      ·         held   ·     over
-kept      due    kept     head   ·       ·      ·         ·      ·     over
+kept      due    kept     head   ·       ·      ·         held   ·     over
 head      ·      ·        head   body    ·      ·         head   head  over
 body      ·      ·        ·      ·       due    body      body   body  over
 due       ·      ·        ·      ·       ·      free      piled  ·     over
