@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 HEAD = b"POST /shop/orders HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n1\r\nx\r\n"
@@ -31,6 +31,8 @@ class Attack:
         again: sent without end, every so many seconds; empty: nothing more is sent.
         reads: are the answers read?
         returns: is a connection that the server has closed opened again?
+        others: what other connections send once in place of `first`, each as many.
+        settings: of the function that is attacked.
     """
 
     words: str
@@ -40,10 +42,16 @@ class Attack:
     count: int = 20
     reads: bool = False
     returns: bool = True
+    others: tuple[bytes, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def _blocks(unit: bytes) -> bytes:
     return unit * (BLOCK // len(unit))
+
+
+def _half(size: int) -> bytes:
+    return HEAD + b"content-length: %d\r\n\r\n" % (2 * size) + b"b" * size
 
 
 ATTACKS: Mapping[str, Attack] = {
@@ -60,6 +68,21 @@ ATTACKS: Mapping[str, Attack] = {
     "header": Attack("a header without end", HEAD + b"a: ", b"b" * BLOCK),
     "slow-body": Attack(
         "1,000 bodies at a byte a second", HEAD + b"content-length: 1000\r\n\r\n", b"b", every=1.0, count=1000
+    ),
+    "half-bodies": Attack(
+        "360 halves of bodies, of 2 KB to 1 MB each, and no more of them",
+        _half(1_000_000),
+        count=360,
+        reads=True,
+        others=(_half(200_000), _half(14_000), _half(2_000)),
+    ),
+    "tiny": Attack(
+        "tiny requests again and again on 400 connections, where 200 may be",
+        again=TINY,
+        every=0.5,
+        count=400,
+        reads=True,
+        settings={"HEADRACE_MAX_CONNECTIONS": "200"},
     ),
     "idle": Attack("10,000 idle connections that have had an answer", TINY, count=10_000, reads=True, returns=False),
     "idle-large": Attack(
@@ -84,13 +107,15 @@ class Strangers:
         self._opening = asyncio.Semaphore(100)
 
     async def run(self) -> None:
-        await asyncio.gather(*(self._stand() for _ in range(self.attack.count)))
+        await asyncio.gather(*map(self._stand, range(self.attack.count)))
 
-    async def _stand(self) -> None:
+    async def _stand(self, number: int) -> None:
+        firsts = (self.attack.first, *self.attack.others)
+        first = firsts[number % len(firsts)]
         while time.monotonic() < self._until:
             try:
                 async with asyncio.timeout(self._until - time.monotonic()):
-                    await self._attack()
+                    await self._attack(first)
                 self.seen["closed"] += 1
             except TimeoutError:
                 self.seen["open at the end"] += 1
@@ -101,7 +126,7 @@ class Strangers:
                 return
             await asyncio.sleep(0.05)
 
-    async def _attack(self) -> None:
+    async def _attack(self, first: bytes) -> None:
         """Return when the server has closed the connection."""
         loop, attack = asyncio.get_running_loop(), self.attack
         with socket.socket() as plug:
@@ -109,7 +134,7 @@ class Strangers:
             async with self._opening:
                 await loop.sock_connect(plug, ("127.0.0.1", self._port))
                 self.seen["opened"] += 1
-                await loop.sock_sendall(plug, attack.first)
+                await loop.sock_sendall(plug, first)
             sending = asyncio.create_task(self._send(plug))
             try:
                 if attack.reads or not attack.again:

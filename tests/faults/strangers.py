@@ -2,7 +2,8 @@
 
 Beside the attack one honest client asks at a steady rate: of `receive` it is a producer, of the others a readiness
 probe, which asks NATS. Strangers are a process of their own, niced, so that on a machine with few cores it is the
-function that they hold up, and not the client.
+function that they hold up, and not the client. What they take of the machine all the same is seen where they attack
+another process of the same kind: less no function can cost its client.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Outcome:
 
     Attributes:
         start, peak, after: MiB of resident memory before the attack, at most, and at its end.
-        alone, beside: the honest client's p99 in ms.
+        alone, elsewhere, beside: the honest client's p99 in ms: without strangers, while they attack another process,
+            and beside them.
         failed: its requests without a good answer.
         lost: its events that were answered with 202 and are not in the stream.
         seen: what became of the strangers' connections.
@@ -100,6 +102,7 @@ class Outcome:
     after: float = 0.0
     killed: bool = False
     alone: float = 0.0
+    elsewhere: float = 0.0
     beside: float = 0.0
     failed: int = 0
     lost: int = 0
@@ -112,7 +115,7 @@ class Outcome:
     def line(self) -> str:
         return (
             f"{self.function:9} {self.attack:14} {self.start:4.0f} → {self.peak:4.0f} MiB, then {self.after:4.0f}"
-            f"{' KILLED' if self.killed else ''}; p99 {self.alone:.1f} → {self.beside:.1f} ms, "
+            f"{' KILLED' if self.killed else ''}; p99 {self.alone:.1f}, {self.elsewhere:.1f}, {self.beside:.1f} ms, "
             f"{self.failed} failed, {self.lost} lost; {self.seen}"
         )
 
@@ -121,38 +124,55 @@ async def play(function: str, attack: str, seconds: float, directory: Path, coun
     """One attack on one function."""
     outcome = Outcome(function, attack)
     server = NatsServer(directory / "nats").start()
+    (other := directory / "twin").mkdir()
     try:
         async with Nats(server.url) as nats:
             channel = await nats.make_channel()
-            with Confined(function, server.url, directory, MOST_BYTES) as confined:
+            settings = ATTACKS[attack].settings
+            with (
+                Confined(function, server.url, directory, MOST_BYTES, **settings) as confined,
+                Confined(function, server.url, other, MOST_BYTES, **settings) as twin,
+            ):
                 if not confined.confined:
                     print("no cgroup can be made here: memory is measured, and not limited")
                 path = channel.path if function == "receive" else "/health/readiness"
-                accepted = await _attack(outcome, confined, confined.url + path, seconds, count)
+                accepted = await _attack(outcome, (confined, twin), confined.url + path, seconds, count)
                 outcome.lost = len(accepted - {one.headers["ce-id"] for one in await nats.stored(channel.stream)})
     finally:
         server.kill()
     return outcome
 
 
-async def _attack(outcome: Outcome, confined: Confined, url: str, seconds: float, count: int | None) -> set[str]:
+async def _attack(
+    outcome: Outcome, pair: tuple[Confined, Confined], url: str, seconds: float, count: int | None
+) -> set[str]:
     """The ids that the honest client was told are accepted."""
+    confined, twin = pair
     await Honest(url).ask(1, "warm")
-    alone = Honest(url)
+    alone, elsewhere, beside = Honest(url), Honest(url), Honest(url)
     await alone.ask(seconds / 2, "alone")
-    outcome.alone, outcome.start = alone.p99() * 1000, confined.resident()
+    outcome.start = confined.resident()
+    await _beside(elsewhere, "elsewhere", outcome.attack, twin.port, seconds, count)
+    twin.stop()
+    outcome.seen = await _beside(beside, "beside", outcome.attack, confined.port, seconds, count)
+    outcome.alone, outcome.elsewhere, outcome.beside = (one.p99() * 1000 for one in (alone, elsewhere, beside))
+    outcome.failed = beside.failed
+    outcome.killed, outcome.after, outcome.peak = not confined.alive(), confined.resident(), confined.peak()
+    return alone.accepted | elsewhere.accepted | beside.accepted
+
+
+async def _beside(
+    honest: Honest, name: str, attack: str, port: int, seconds: float, count: int | None
+) -> dict[str, int]:
+    """What became of the connections of strangers at this port, beside whom it asks."""
     many = [] if count is None else [str(count)]
-    command = ["-m", "tests.faults.stranger", outcome.attack, str(confined.port), str(seconds + 2), *many]
+    command = ["-m", "tests.faults.stranger", attack, str(port), str(seconds + 1.5), *many]
     strangers = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=subprocess.PIPE)
     # They come within this second, which is not the honest client's.
     await asyncio.sleep(1)
-    beside = Honest(url)
-    await beside.ask(seconds, "beside")
-    outcome.beside, outcome.failed = beside.p99() * 1000, beside.failed
-    outcome.killed, outcome.after, outcome.peak = not confined.alive(), confined.resident(), confined.peak()
+    await honest.ask(seconds, name)
     said, _ = await strangers.communicate()
-    outcome.seen = json.loads(said)
-    return alone.accepted | beside.accepted
+    return dict(json.loads(said))
 
 
 def best(rounds: Sequence[Outcome]) -> Outcome:
@@ -162,6 +182,7 @@ def best(rounds: Sequence[Outcome]) -> Outcome:
         max(rounds, key=lambda row: row.peak),
         killed=any(row.killed for row in rounds),
         alone=quiet.alone,
+        elsewhere=quiet.elsewhere,
         beside=quiet.beside,
         failed=sum(row.failed for row in rounds),
         lost=sum(row.lost for row in rounds),
