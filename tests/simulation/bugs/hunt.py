@@ -21,10 +21,11 @@ def hunt(names: Sequence[str], *, most: int, jobs: int) -> int:
     chosen = list(names or BUGS)
     print("| bug | seeds until it is found | by | s |\n| --- | ---: | --- | ---: |", flush=True)
     missed = 0
+    spawn = multiprocessing.get_context("spawn")
     # A process for each: a bug stays where it was planted.
-    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
+    with spawn.Pool(jobs, maxtasksperchild=1) as pool, spawn.Pool(1) as clean:
         for found in pool.imap(_search, [(name, most) for name in chosen], chunksize=1):
-            if found.seed is not None and not pool.apply(_is_clean, (found.seed,)):
+            if found.seed is not None and not clean.apply(_is_clean, (found.seed,)):
                 print(f"seed {found.seed} fails without a bug, too: mend that first", flush=True)
             missed += found.seed is None
             print(found, flush=True)
