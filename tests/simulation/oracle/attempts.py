@@ -32,7 +32,8 @@ def no_post_before_its_back_off(history: History) -> Iterator[Failure]:
         for act in journey.acts:
             if act.verb != "ASIDE" or not act.stage:
                 continue
-            advanced = before is None or sum(act.attempts) > sum(before.attempts)
+            # A record of one that only waits tells of no attempt.
+            advanced = sum(act.attempts) > (sum(before.attempts) if before is not None else 0)
             before = act
             posts = [post for post in journey.posts if post.at <= act.at]
             if not advanced or not posts or journey.name in history.edited:
