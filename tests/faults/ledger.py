@@ -61,6 +61,7 @@ class Row:
         in_hands: the most duplicates that the cell's faults make unavoidable.
         discarded: what the server itself threw away, by its own count.
         strange: events that arrived and were never sent, or that were refused and arrived all the same.
+        takes_all: the subscriber takes every event within its attempts: none may be parked or dead-lettered.
         twice: events with more than one fate: delivered and dead-lettered, for example.
     """
 
@@ -84,6 +85,7 @@ class Row:
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     lost_ids: list[str] = field(default_factory=list)
+    takes_all: bool = False
 
     def faults(self) -> list[str]:
         """What is wrong with it; empty for a cell that kept the promise."""
@@ -94,6 +96,8 @@ class Row:
             found.append(f"{self.duplicated} duplicated, {self.twice} with two fates; at most {self.in_hands} can be")
         if self.out_of_time:
             found.append(f"{self.out_of_time} not settled in time")
+        if self.takes_all and self.parked + self.dead:
+            found.append(f"{self.parked + self.dead} used up their attempts, though their subscriber takes them")
         if self.strange:
             found.append(f"{self.strange} arrived that should not")
         return [*found, *(note for note in self.notes if note.startswith("FAILED"))]

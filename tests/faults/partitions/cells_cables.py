@@ -68,6 +68,7 @@ async def flood(bench: Bench, strike: Strike, patience: float = 90.0) -> None:
         return Say(delay=bench.rng.uniform(0.0, 0.02))
 
     lane.subscriber.decide = decide
+    bench.row.takes_all = True
     await bench.second_forward()
     await bench.start_scaler_process()
     producer = bench.producer(lane, patience=120.0)

@@ -17,7 +17,7 @@ def arrived(*ids: str, took: bool = True, at: float = 10.0) -> list[Arrival]:
 
 
 def row_of(held: Held, *strikes: Strike, accepted: str = "a b") -> Row:
-    row = Row("cell", "engine", 1)
+    row = Row("cell", 1)
     settle(row, Sent(sent=set(accepted.split()), accepted=set(accepted.split())), held)
     allow(row, held, list(strikes))
     return row
@@ -75,3 +75,12 @@ def test_twice_may_come_what_was_in_hands_and_nothing_else(strikes: list[Strike]
 )
 def test_what_else_is_a_fault(held: Held) -> None:
     assert row_of(held).faults() != []
+
+
+@pytest.mark.parametrize("fate", ["parked", "dead"])
+def test_events_may_use_up_their_attempts_only_where_their_subscriber_does_not_take_them(fate: str) -> None:
+    fates = {"parked": ["b"], "dead": arrived("b")}
+    row = row_of(replace(NOTHING, subscriber=arrived("a"), **{fate: fates[fate]}))
+    assert row.faults() == []
+    row.takes_all = True
+    assert row.faults() != []
