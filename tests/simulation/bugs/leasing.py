@@ -8,6 +8,7 @@ from typing import Any
 from headrace.core.delivery.order import Order
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.forward import lease as pulling
+from headrace.forward.line import Line
 from headrace_operator.scaling import lag, scaler
 from headrace_operator.scaling.sweep import Sweep
 from tests.simulation.bugs.planting import bug, nothing
@@ -44,6 +45,12 @@ def order_begins_at_once() -> None:
         return arrived(self, *arguments)
 
     Order.arrived = at_once
+
+
+@bug
+def a_broken_pull_loses_its_place() -> None:
+    """A by-key lease goes on after a broken connection as if nothing had been on the wire."""
+    Line.broke = nothing
 
 
 @bug

@@ -66,6 +66,9 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
         return
     # A server that was restarted brings it early, and a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
+    if history.hits(journey.delivered(failed), record.at, failed.host):
+        # The strike let another `forward` have it, too.
+        return
     told = [journey.posts[0].at, journey.delivered(failed), record.at]
     told += [nak.at for nak in journey.between(record.at, following.at, "NAK")]
     if not clocks and not any(history.forgotten(journey.name, at, following.at) for at in told):

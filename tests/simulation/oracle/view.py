@@ -121,6 +121,10 @@ class History:
                 return True
         return False
 
+    def deletes(self) -> bool:
+        """Did somebody delete a consumer by hand?"""
+        return any(one.fault.kind is Kind.EDIT and DELETED in one.fault.values for one in self.ledger.strikes)
+
     def struck_by(self, *kinds: Kind) -> bool:
         return any(strike.fault.kind in kinds for strike in self.ledger.strikes)
 
