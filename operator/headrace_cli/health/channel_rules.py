@@ -165,17 +165,15 @@ def _unwritten(each: ChannelFacts) -> Iterator[Finding]:
 
 def _position_ahead(each: ChannelFacts) -> Iterator[Finding]:
     """Finds a consumer that remembers more than its stream: servers that lost power together can leave one."""
-    for one in each.subscriptions:
-        known = one.subscription
-        delivered = int((known.info.get("delivered") or {}).get("stream_seq") or 0)
-        if each.last is None or delivered <= each.last or known.delivered_at is None:
-            continue
+    known = {one.subscription.consumer: one.subscription for one in each.subscriptions}
+    infos = [one.info for one in known.values()]
+    for consumer, events in health.ahead({"state": {"last_seq": each.last}}, infos).items():
+        ref = known[consumer].ref
         yield problem(
             "position-ahead",
-            f"Subscription {known.ref} stands at event {delivered}, and the stream ends at {each.last}: the next "
-            f"{counted(delivered - each.last, 'event')} will be handed to nobody",
-            f"`kn jetstream subscription reset {known.ref} --to-time {known.delivered_at:%Y-%m-%dT%H:%M:%SZ}`; it "
-            "comes of a loss of power without sync_interval: always (docs/power.md)",
+            f"Subscription {ref} stands ahead of its stream, which ends at {each.last}: the next "
+            f"{counted(events, 'event')} will not be handed to it, since NATS lost power without sync_interval: always",
+            f"`kn jetstream subscription reset {ref} --to-time …`, with the time of that loss (docs/power.md)",
         )
 
 

@@ -17,6 +17,7 @@ ASKED_IN_NATS = {
     "RetriesHeld",
     "StreamHasRoom",
     "EventsFit",
+    "PositionsKept",
 }
 # These only follow from others: who mends those has mended them.
 _FOLLOWS = {

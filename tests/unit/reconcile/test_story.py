@@ -252,3 +252,29 @@ async def test_a_channel_that_is_deleted_waits_for_credentials_and_goes_without_
     assert (waiting["finalized"], gone["finalized"]) == (False, True)
     assert "headrace" not in waiting
     assert [event["reason"] for event in gone["headrace"]["events"]] == ["StreamOrphaned"]
+
+
+@pytest.mark.parametrize(("grown", "told"), [(False, True), (True, False)], ids=["it stays so", "the stream has grown"])
+async def test_a_consumer_ahead_of_its_stream_is_told_unless_the_stream_was_only_looked_at_too_early(
+    monkeypatch: pytest.MonkeyPatch, *, grown: bool, told: bool
+) -> None:
+    nats, asked = FakeNats(), []
+    await call("sync", channel(entry()), nats)
+    delivered = {"consumer_seq": 9, "stream_seq": 9}
+    look, list_them = nats.info, nats.consumer_infos
+
+    async def info(stream: str, subjects: str = "") -> Mapping[str, Any] | None:
+        found = await look(stream, subjects)
+        asked.append(stream)
+        last = 9 if grown and asked.count(STREAM) > 1 else 5
+        return found and {**found, "state": {**found["state"], "last_seq": last}}
+
+    async def infos(stream: str) -> list[Mapping[str, Any]]:
+        return [{**one, "delivered": delivered} for one in await list_them(stream)]
+
+    monkeypatch.setattr(nats, "info", info)
+    monkeypatch.setattr(nats, "consumer_infos", infos)
+
+    answer = await call("sync", channel(entry()), nats)
+
+    assert ("PositionsKept" in reasons(answer)) is told

@@ -20,6 +20,7 @@ from headrace.core.plural import counted
 DISCARDED = "NoEventsDiscarded"
 STREAM_ROOM = "StreamHasRoom"
 UNSEEN = "EventsSeen"
+AHEAD = "PositionsKept"
 MOST_SUBJECTS = 10_000
 """A stream with more subjects than this is not asked for their names."""
 # A stage record with the headers around it needs more room than this.
@@ -79,6 +80,7 @@ class Health:
         forgotten: sequences of events whose retry NATS will never make, and that are not parked yet, by consumer.
         unseen: events of an adopted stream that no subscriber gets, by subject.
         pulls: why the pulls of a consumer bring nothing now, in the server's words.
+        ahead: by how many events a consumer stands ahead of the end of the stream.
         stream: STREAM.INFO of the channel's stream.
         no_room: why the server or the account has no room for any message, in its words.
         max_payload: bytes that the server takes in one message; 0 when unknown.
@@ -94,6 +96,7 @@ class Health:
     forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unseen: Mapping[str, int] = field(default_factory=dict)
     pulls: Mapping[str, str] = field(default_factory=dict)
+    ahead: Mapping[str, int] = field(default_factory=dict)
     stream: Mapping[str, Any] = field(default_factory=dict)
     no_room: str = ""
     max_payload: int = 0
@@ -123,6 +126,25 @@ def noted(subjects: Iterable[str]) -> Noted:
                 records.setdefault(consumer, []).append(int(sequence))
     lists = tuple(sorted(counted)), tuple(sorted(troubled))
     return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten), tuple(sorted(sunk)))
+
+
+def ahead(stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By how many events consumers stand ahead of the end of their stream; so many more pass them by.
+
+    Servers that have lost power together, without syncing each write, can remember more of a consumer than of its
+    stream.
+
+    Args:
+        stream: STREAM.INFO, not older than `infos`.
+    """
+    last, found = stream["state"].get("last_seq"), {}
+    for info in infos if last is not None else ():
+        delivered = info.get("delivered") or {}
+        beyond = int(delivered.get("stream_seq") or 0) - int(last or 0)
+        # One that has not delivered anything stands where its author wants it to begin.
+        if beyond > 0 and delivered.get("consumer_seq"):
+            found[str(info["name"])] = beyond
+    return found
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -187,6 +209,7 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
         _pulls(health, subscribers),
         _forgotten(health, subscribers),
         *_unseen(health),
+        *_ahead(health, subscribers),
     )
 
 
@@ -299,6 +322,21 @@ def _unseen(health: Health) -> tuple[Condition, ...]:
         "that lie there then come with `kn jetstream subscription reset`"
     )
     return (_informs(UNSEEN, "OtherSubjects", [finding], advice),)
+
+
+def _ahead(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:
+    """A condition that is there only while it does not hold."""
+    if not health.ahead:
+        return ()
+    found = [
+        f"the next {counted(events, 'event')} will not be handed to {_name(consumer, subscribers)}"
+        for consumer, events in sorted(health.ahead.items())
+    ]
+    advice = (
+        "its consumer remembers more than the stream holds, since NATS lost power without sync_interval: always: "
+        "`kn jetstream subscription reset` with --to-time and the time of that loss brings it back"
+    )
+    return (_informs(AHEAD, "PositionAhead", found, advice),)
 
 
 def _informs(kind: str, reason: str, findings: list[str], advice: str) -> Condition:

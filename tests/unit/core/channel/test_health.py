@@ -97,3 +97,24 @@ def test_a_server_that_no_event_fits_makes_the_channel_unready() -> None:
     found = health.conditions(Health(aside(), {}, {}, {}, max_payload=4096), {})
     (told,) = [one for one in found if not one.holds]
     assert (told.type, told.reason, told.informative) == ("EventsFit", "NoEventFits", False)
+
+
+@pytest.mark.parametrize(
+    ("delivered", "ahead"),
+    [
+        pytest.param({"consumer_seq": 40, "stream_seq": 34}, {}, id="it has got all"),
+        pytest.param({"consumer_seq": 221, "stream_seq": 202}, {"C": 168}, id="it remembers more than the stream"),
+        pytest.param({"consumer_seq": 0, "stream_seq": 999}, {}, id="it is to begin later"),
+        pytest.param({}, {}, id="the server says nothing"),
+    ],
+)
+def test_a_consumer_ahead_of_its_stream_is_passed_by(delivered: dict[str, int], ahead: dict[str, int]) -> None:
+    assert health.ahead({"state": {"last_seq": 34}}, [{"name": "C", "delivered": delivered}]) == ahead
+
+
+def test_so_many_events_pass_a_consumer_by() -> None:
+    healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
+    [told] = [one for one in health.conditions(Health(**healthy, ahead={"C": 168}), {"C": BILLING}) if not one.holds]
+
+    assert (told.type, told.reason, told.informative) == ("PositionsKept", "PositionAhead", True)
+    assert told.message.startswith("the next 168 events will not be handed to till/billing; its consumer remembers")
