@@ -120,7 +120,7 @@ NO_ANSWERS = Family(
 STALE_CONNECTIONS = Family(
     "headrace_forward_stale_connections_total",
     FamilyKind.COUNTER,
-    "POSTs of those that met the end of a connection kept from an earlier POST: the server may have read them or not",
+    "POSTs of any stage that met the end of a connection kept from an earlier one: perhaps nobody has read them",
     SUBSCRIPTION,
 )
 FORWARDED = Family(
