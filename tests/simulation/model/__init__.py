@@ -16,6 +16,9 @@ What is simpler than in the server:
 
 * One server, one account, one thread: a frame is acted upon as a whole before the next is read. No cluster, no leaf
   nodes, no users, no TLS, no queue groups.
+* Configurations that we never make are refused: push consumers, mirrors, transforms, `max_deliver`, an end of filters.
+* What a limit alone has deleted comes back at a crash, as in the server, until the stream was once empty; the server
+  forgets it every two minutes, too, when it writes its index.
 * No slow consumers: what a client does not read waits without bound.
 * `num_pending` is counted exactly; the server keeps a running number, which may be off for a moment.
 * The duplicate window is exact; the server's sweep of it may be 50 ms late.

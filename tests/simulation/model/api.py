@@ -59,7 +59,7 @@ def take(server: JetStreamModel, subject: str, reply: str, headers: bytes, data:
         answer.update(act(server, tokens[length:], _body(data)))
     except ApiFault as fault:
         answer["error"] = fault.as_json()
-    return [(b"", json.dumps(answer).encode())]
+    return [(b"", refusals.as_bytes(answer))]
 
 
 def without_leader(server: JetStreamModel, verb: str, reply: str) -> bool:
@@ -67,7 +67,7 @@ def without_leader(server: JetStreamModel, verb: str, reply: str) -> bool:
     if verb in ("NEXT", "DIRECT_GET"):
         return False
     answer = {"type": "", "error": refusals.no_leader().as_json()}
-    server.answer(reply, json.dumps(answer).encode(), about=verb)
+    server.answer(reply, refusals.as_bytes(answer), about=verb)
     return True
 
 

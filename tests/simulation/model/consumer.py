@@ -57,6 +57,8 @@ class Consumer:
         self._pumping: asyncio.Handle | None = None
         self._stalled = False
         self.stopped = False
+        # The answer to the first one who makes or changes it; the server takes it when it begins to work.
+        self.first_info: dict[str, Any] | None = None
 
     # Views for those who look on.
 
@@ -155,12 +157,14 @@ class Consumer:
     def edit(self, config: dict[str, Any]) -> None:
         """Take over another configuration that is allowed."""
         before, self.config = self.config, config
-        if config["ack_wait"] != before["ack_wait"] and self.unsettled.watched:
+        if config.get("ack_wait") != before.get("ack_wait") and self.unsettled.watched:
             self.unsettled.watch(100_000_000)
         if config.get("inactive_threshold", 0) != before.get("inactive_threshold", 0):
             self.rest()
         self._watch_pause()
-        self.signal()
+        # Nothing else wakes it: one whose pause is taken back goes on with the next pull or message.
+        if config.get("max_ack_pending", 0) != before.get("max_ack_pending", 0):
+            self.signal()
 
     def restore(self, state: SavedState) -> None:
         """Go on from a saved state."""

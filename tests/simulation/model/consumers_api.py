@@ -44,11 +44,11 @@ def create(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> d
             asked["pause_until"] = existing.config["pause_until"]
     config = consumer_config.complete(asked, stream.config)
     if existing is not None:
-        return described(_change(existing, config, action))
+        return _answer(_change(existing, config, action))
     if action == "update":
         raise ApiFault(400, 10149, "consumer does not exist")
     consumer_config.check_new(config, stream)
-    return described(_make(stream, name or _any_name(server), config))
+    return _answer(_make(stream, name or _any_name(server), config))
 
 
 def info(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> dict[str, Any]:
@@ -110,15 +110,12 @@ def described(consumer: Consumer, *, dynamic: bool = True) -> dict[str, Any]:
     if dynamic:
         config["metadata"] = {**config.get("metadata", {}), "_nats.ver": "2.15.1", "_nats.level": "5"}
     consumer.pulls.expire(False)
-    delivery, sequence = consumer.next_delivery - 1, consumer.next_sequence - 1
-    if saved.begun:
-        delivery, sequence = saved.delivery, saved.sequence
     shown: dict[str, Any] = {
         "stream_name": consumer.stream.name,
         "name": consumer.name,
         "created": blocks.moment(consumer.created),
         "config": config,
-        "delivered": {"consumer_seq": delivery, "stream_seq": sequence},
+        "delivered": {"consumer_seq": saved.delivery, "stream_seq": saved.sequence},
         "ack_floor": {"consumer_seq": saved.floor_delivery, "stream_seq": saved.floor_sequence},
         "num_ack_pending": len(consumer.pending),
         "num_redelivered": len(consumer.counts),
@@ -137,6 +134,12 @@ def described(consumer: Consumer, *, dynamic: bool = True) -> dict[str, Any]:
     return shown
 
 
+def _answer(consumer: Consumer) -> dict[str, Any]:
+    """What is told to who makes or changes it: the first is told how it was when it began, even before a change."""
+    info, consumer.first_info = consumer.first_info, None
+    return info or described(consumer)
+
+
 def _make(stream: Stream, name: str, config: dict[str, Any]) -> Consumer:
     config["name"] = name
     consumer = stream.consumers[name] = Consumer(stream, name, config)
@@ -146,6 +149,7 @@ def _make(stream: Stream, name: str, config: dict[str, Any]) -> Consumer:
     consumer.saved.start_at(max(0, first - 1))
     stream.server.disk.made(consumer)
     consumer.begin()
+    consumer.first_info = described(consumer)
     return consumer
 
 

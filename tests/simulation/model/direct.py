@@ -35,7 +35,7 @@ def get(server: JetStreamModel, tokens: list[str], data: bytes) -> list[tuple[by
     asked = json.loads(data) if data else {}
     if unknown := asked.keys() - _FIELDS:
         raise Unmodelled(f"the members {sorted(unknown)} of a direct get")
-    if not asked:
+    if not any(asked.get(key) for key in ("seq", "next_by_subj", "last_by_subj")):
         return [(blocks.status(408, "Empty Request"), b"")]
     start, subject = asked.get("seq", 0), asked.get("next_by_subj", "")
     if not asked.get("batch"):

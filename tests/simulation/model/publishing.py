@@ -5,7 +5,6 @@ The order of the checks is the server's, since a message may fail more than one 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +29,14 @@ def take(server: JetStreamModel, stream: Stream, subject: str, headers: bytes, d
     try:
         _check(server, stream, subject, headers, data)
     except ApiFault as fault:
-        return json.dumps({"error": fault.as_json(), "stream": stream.name, "seq": 0}).encode()
+        return refusals.as_bytes({"error": fault.as_json(), "stream": stream.name, "seq": 0})
     identity = blocks.value(headers, MSG_ID) if headers else ""
     if identity and (known := stream.known(identity)):
-        return b'{"stream":"%b", "seq":%d,"duplicate": true}' % (stream.name.encode(), known)
+        return b'{"stream":"%b","seq":%d,"duplicate": true}' % (stream.name.encode(), known)
     try:
         _check_room(server, stream, subject, headers, data)
     except ApiFault as fault:
-        return json.dumps({"error": fault.as_json(), "stream": stream.name, "seq": 0}).encode()
+        return refusals.as_bytes({"error": fault.as_json(), "stream": stream.name, "seq": 0})
     if not stream.wanted(subject):
         raise Unmodelled("a message that no consumer of an interest stream wants")
     sequence = stream.store(subject, headers, data)
@@ -45,7 +44,7 @@ def take(server: JetStreamModel, stream: Stream, subject: str, headers: bytes, d
         stream.remember(identity, sequence, server.now())
     for consumer in list(stream.consumers.values()):
         consumer.stored(subject)
-    return b'{"stream":"%b", "seq":%d}' % (stream.name.encode(), sequence)
+    return b'{"stream":"%b","seq":%d}' % (stream.name.encode(), sequence)
 
 
 def _check(server: JetStreamModel, stream: Stream, subject: str, headers: bytes, data: bytes) -> None:
@@ -53,6 +52,8 @@ def _check(server: JetStreamModel, stream: Stream, subject: str, headers: bytes,
     config: dict[str, Any] = stream.config
     if config.get("sealed"):
         raise refusals.sealed()
+    if 0 <= config["max_msg_size"] < len(headers) + len(data):
+        raise ApiFault(400, 10054, "message size exceeds maximum allowed")
     if not headers:
         return
     for name in _OTHERS.findall(headers):
@@ -71,9 +72,6 @@ def _check(server: JetStreamModel, stream: Stream, subject: str, headers: bytes,
 
 def _check_room(server: JetStreamModel, stream: Stream, subject: str, headers: bytes, data: bytes) -> None:
     """Sizes and limits."""
-    most = stream.config["max_msg_size"]
-    if 0 <= most < len(headers) + len(data):
-        raise ApiFault(400, 10054, "message size exceeds maximum allowed")
     cost = stream.kept.cost(subject, headers, data)
     if server.max_file_store is not None and server.stored_bytes() > server.max_file_store:
         raise ApiFault(503, 10023, "insufficient resources")

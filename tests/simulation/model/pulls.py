@@ -182,6 +182,11 @@ class Pulls:
         times += [pull.next_beat for pull in self.waiting if pull.beat]
         return min(times, default=None)
 
+    @property
+    def pin_until(self) -> float | None:
+        """When the pin runs out, on the loop's clock; None without one."""
+        return self._pin_timer.when() if self._pin_timer is not None else None
+
     def unpin(self) -> None:
         """The pin is nobody's any more."""
         self.pin = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.model.consumer import Consumer
+from tests.simulation.model.consumers_api import described
 from tests.simulation.model.saved_state import SavedState
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ def crash(server: JetStreamModel, older: float) -> None:
         if stream.config["storage"] == "memory":
             del server.streams[name]
             continue
+        stream.come_back()
         for consumer in list(stream.consumers.values()):
             if consumer.config.get("mem_storage"):
                 server.disk.forget(consumer)
@@ -38,9 +40,10 @@ def begin(server: JetStreamModel) -> None:
     for stream in server.streams.values():
         stream.recover()
         for consumer in stream.consumers.values():
-            if stream.kept.last < consumer.next_sequence - 1:
+            if 0 < stream.kept.last < consumer.next_sequence - 1:
                 _reconcile(consumer, stream.kept.last)
             consumer.begin()
+            consumer.first_info = described(consumer)
 
 
 def _reborn(old: Consumer, state: SavedState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -20,6 +21,11 @@ class ApiFault(Exception):
 
     def as_json(self) -> dict[str, Any]:
         return {"code": self.code, "err_code": self.err_code, "description": self.description}
+
+
+def as_bytes(answer: dict[str, Any]) -> bytes:
+    """An answer as the server writes it, without blanks."""
+    return json.dumps(answer, separators=(",", ":")).encode()
 
 
 def stream_not_found() -> ApiFault:

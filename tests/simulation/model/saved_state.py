@@ -40,10 +40,6 @@ class SavedState:
     pending: dict[int, Pending] = field(default_factory=dict)
     redelivered: dict[int, int] = field(default_factory=dict)
 
-    @property
-    def begun(self) -> bool:
-        return bool(self.delivery or self.sequence)
-
     def copy(self) -> SavedState:
         pending = {sequence: Pending(one.delivery, one.time) for sequence, one in self.pending.items()}
         numbers = self.delivery, self.sequence, self.floor_delivery, self.floor_sequence

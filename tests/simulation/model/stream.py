@@ -38,6 +38,8 @@ class Stream:
         self.kept = Messages(config["storage"] == "memory")
         self.consumers: dict[str, Consumer] = {}
         self.identities: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        # Deleted by a limit alone: the file does not say so, and has them until it is empty.
+        self._pushed_out: dict[int, Stored] = {}
         self._aging: asyncio.TimerHandle | None = None
         if config.get("first_seq", 0) > 1:
             self.kept.last = config["first_seq"] - 1
@@ -96,7 +98,7 @@ class Stream:
         sequence = kept.store(Stored(subject, headers, data, self.server.now()))
         self.server.disk.stored(self, sequence)
         while 0 < config["max_msgs_per_subject"] < len(kept.of(subject)):
-            self.remove(kept.of(subject)[0])
+            self.remove(kept.of(subject)[0], by_limit=True)
         if config["discard"] == "old":
             self.trim()
         self._watch_age()
@@ -107,14 +109,17 @@ class Stream:
         config, kept = self.config, self.kept
         for subject in kept.subjects(">"):
             while 0 < config["max_msgs_per_subject"] < len(kept.of(subject)):
-                self.remove(kept.of(subject)[0])
+                self.remove(kept.of(subject)[0], by_limit=True)
         if config["discard"] == "old":
             while 0 < config["max_msgs"] < len(kept) or 0 < config["max_bytes"] < kept.size:
-                self.remove(kept.first)
+                self.remove(kept.first, by_limit=True)
 
-    def remove(self, sequence: int) -> None:
+    def remove(self, sequence: int, *, by_limit: bool = False) -> None:
         """Delete one message; consumers that hold it let it go."""
         message = self.kept.remove(sequence)
+        if by_limit:
+            self._pushed_out[sequence] = message
+        self._forget_pushed_out()
         self.server.disk.removed(self, sequence)
         for consumer in self.consumers.values():
             consumer.lost(sequence, message.subject)
@@ -134,6 +139,7 @@ class Stream:
         for sequence in chosen:
             kept.remove(sequence)
             self.server.disk.removed(self, sequence)
+        self._forget_pushed_out()
         if not pattern and not below and not keep:
             kept.first = kept.last + 1
         if len(chosen) == 1 and pattern:
@@ -169,7 +175,7 @@ class Stream:
         self._aging = None
         oldest = self.server.now() - self.config["max_age"]
         while self.kept and self.kept.by_sequence[self.kept.first].time <= oldest:
-            self.remove(self.kept.first)
+            self.remove(self.kept.first, by_limit=True)
         self._watch_age()
 
     def state(self) -> dict[str, Any]:
@@ -202,9 +208,21 @@ class Stream:
             self._aging = None
         self._watch_age()
 
+    def come_back(self) -> None:
+        """A crash: what a limit has deleted is there again, as far as the limits allow it now."""
+        for sequence, message in self._pushed_out.items():
+            if sequence <= self.kept.last and sequence not in self.kept.by_sequence:
+                self.kept.put(sequence, message)
+        if self.kept:
+            self.kept.first = min(self.kept.by_sequence)
+        self._pushed_out.clear()
+
     def recover(self) -> None:
         """Begin again with what is stored, as after a start of the server: the window is read from the messages."""
+        self.trim()
         self.identities.clear()
+        if not self.kept.last:
+            self.kept.first = 0
         window = self.config.get("duplicate_window", 0)
         since = self.kept.since(self.server.now() - window)
         for sequence in sorted(self.kept.by_sequence):
@@ -220,6 +238,10 @@ class Stream:
             self._aging = None
         for consumer in self.consumers.values():
             consumer.stop()
+
+    def _forget_pushed_out(self) -> None:
+        if not self.kept:
+            self._pushed_out.clear()
 
     def _watch_age(self) -> None:
         age = self.config["max_age"]

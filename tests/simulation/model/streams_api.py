@@ -64,7 +64,7 @@ def delete(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> d
 def info(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> dict[str, Any]:
     _only(body, "subjects_filter", "offset", "deleted_details")
     stream = found(server, tokens[0])
-    answer = described(stream)
+    answer = {**described(stream), "total": 0, "offset": 0, "limit": 0}
     if body.get("subjects_filter"):
         subjects = stream.kept.subjects(body["subjects_filter"])
         if subjects:
@@ -130,10 +130,14 @@ def delete_message(server: JetStreamModel, tokens: list[str], body: dict[str, An
         raise refusals.sealed()
     if stream.config.get("deny_delete"):
         raise ApiFault(500, 10057, "message delete not permitted")
-    if body.get("seq", 0) not in stream.messages:
-        beyond = body.get("seq", 0) > stream.kept.last
-        raise ApiFault(500, 10057, "stream store EOF" if beyond else "no message found")
-    stream.remove(body["seq"])
+    sequence = body.get("seq", 0)
+    if sequence > stream.kept.last:
+        raise ApiFault(500, 10057, "stream store EOF")
+    if sequence < max(1, stream.kept.first):
+        raise ApiFault(500, 10057, "no message found")
+    if sequence not in stream.messages:
+        raise ApiFault(400, 10043, f"sequence {sequence} not found")
+    stream.remove(sequence)
     return {"success": True}
 
 

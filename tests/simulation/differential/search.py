@@ -1,0 +1,76 @@
+"""Draws lanes by Hypothesis until a time is up, or until both servers part; then it shrinks what made them part."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.simulation.differential.commands import Lane, lanes
+from tests.simulation.differential.compare import Comparison, Difference
+
+# A difference that comes each time is one; what a busy machine has made of a timer comes once.
+TRIES = 3
+
+
+@dataclass
+class Report:
+    """What was compared; `flukes` are differences that did not come again."""
+
+    lists: int = 0
+    commands: int = 0
+    flukes: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.lists} lists, {self.commands} commands compared, {self.flukes} differences that came once"
+
+
+def search(comparison: Comparison, seconds: float, number: int, *, shrink: bool = True) -> Report:
+    """Compare for so many seconds.
+
+    Args:
+        number: of the seed.
+
+    Raises:
+        Difference: the servers part, and do so again.
+    """
+    report, until, found = Report(), time.monotonic() + seconds, list[Difference]()
+
+    @seed(number)
+    @settings(
+        max_examples=10**6,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(lanes())
+    def same(drawn: list[Lane]) -> None:
+        if time.monotonic() > until and not found:
+            raise _Over
+        before, difference = comparison.steps, Difference([], 0, 1)
+        for attempt in range(TRIES):
+            try:
+                asyncio.run(comparison.run(drawn))
+            except Difference as error:
+                difference = error
+                continue
+            report.lists += len(drawn)
+            report.commands += comparison.steps - before
+            report.flukes += attempt
+            return
+        found.append(difference)
+        raise difference
+
+    with contextlib.suppress(_Over):
+        same()
+    return report
+
+
+class _Over(Exception):
+    """The time is up."""
