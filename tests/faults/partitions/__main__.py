@@ -36,7 +36,7 @@ BEHIND = "## Seeds that failed first"
 HEAD = """<!-- partitions: written by `task faults:partitions` -->
 ## Partitions, slow links, clocks and frozen disks
 
-Written by `task faults:partitions` on {date}, with {events:,} events a cell at up to 1,000 a second; {kept}
+Written by `task faults:partitions` on {date}, with {events:,} events a cell at up to 1,000 a second. {kept}
 Columns and promise are those above; every stream has three replicas, two `forward`s and a scaler serve one subscriber,
 and each fiftieth event is refused once. In each cell the fault strikes up to four times. For partitions each process
 has a host of its own: a network name space, with a cable to a switch that loses or delays packets per direction (Linux
@@ -71,6 +71,11 @@ def write(rows: list[Row], events: int) -> Path:
         kept += f" Not kept: {', '.join(failed)}."
     if missing := len(NAMES) - len(rows):
         kept += f" {missing} more were not played."
+    shorter = {row.sent for row in rows} - {events, 0}
+    if shorter:
+        kept += (
+            f"\nSome were played with {', '.join(map(str, sorted(shorter)))} events only, as in CI, and struck once."
+        )
     head = HEAD.format(date=datetime.now(UTC).date(), events=events, kept=kept, kernel=platform.release())
     part = "\n".join([head, *report.sections(rows), "<!-- /partitions -->\n"])
     page = report.PAGE.read_text(encoding="utf-8")

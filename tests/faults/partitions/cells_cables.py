@@ -150,7 +150,7 @@ async def follower_apart(bench: Bench) -> None:
     await cut(bench, 10, (one,), tuple(set(SERVERS) - {one}))
 
 
-@partition("nats-follower-apart-100", "the same for 100 s: the servers' routes are given up, too")
+@partition("nats-follower-apart-100", "a follower is cut from both others for 100 s: their routes are given up, too")
 async def follower_apart_100(bench: Bench) -> None:
     _, others = await leader_of(bench)
     one = bench.rng.choice(others)
@@ -189,12 +189,12 @@ async def forward_5(bench: Bench) -> None:
     await cut(bench, 5, FORWARDS[:1], SERVERS)
 
 
-@partition("forward-from-nats-12", "the same for 12 s: longer than its pings and the ack wait", short=True)
+@partition("forward-from-nats-12", "a forward is cut from NATS for 12 s: longer than pings and ack wait", short=True)
 async def forward_12(bench: Bench) -> None:
     await cut(bench, 12, FORWARDS[:1], SERVERS)
 
 
-@partition("forward-from-nats-35", "the same for 35 s: longer than a lease")
+@partition("forward-from-nats-35", "a forward is cut from NATS for 35 s: longer than a lease")
 async def forward_35(bench: Bench) -> None:
     await cut(bench, 35, FORWARDS[:1], SERVERS)
 
@@ -209,12 +209,12 @@ async def subscriber_5(bench: Bench) -> None:
     await cut(bench, 5, FORWARDS[:1], (BENCH,))
 
 
-@partition("forward-from-subscriber-12", "the same for 12 s: longer than a delivery's timeout")
+@partition("forward-from-subscriber-12", "a forward is cut from the subscriber for 12 s: longer than a timeout")
 async def subscriber_12(bench: Bench) -> None:
     await cut(bench, 12, FORWARDS[:1], (BENCH,))
 
 
-@partition("forward-from-subscriber-35", "the same for 35 s: longer than a lease")
+@partition("forward-from-subscriber-35", "a forward is cut from the subscriber for 35 s: longer than a lease")
 async def subscriber_35(bench: Bench) -> None:
     await cut(bench, 35, FORWARDS[:1], (BENCH,))
 

@@ -56,12 +56,12 @@ async def clock_forward(bench: Bench) -> None:
     await off(lambda: [host.pid for host in bench.forwards])
 
 
-@of_clock("clock-receive", "the same of receive")
+@of_clock("clock-receive", "receive's clock jumps 10 minutes ahead, then is 10 minutes behind, then right")
 async def clock_receive(bench: Bench) -> None:
     await off(lambda: [bench.receive.pid])
 
 
-@of_clock("clock-operator", "the same of the scaler")
+@of_clock("clock-operator", "the scaler's clock jumps 10 minutes ahead, then is 10 minutes behind, then right")
 async def clock_operator(bench: Bench) -> None:
     await off(lambda: [scaler(bench)])
 
@@ -81,7 +81,7 @@ OVER_AT_ONCE = (
 )
 
 
-@of_clock("clock-nats", "the same of the nats-server that leads the stream", may=OVER_AT_ONCE, bound=HELD_BACK)
+@of_clock("clock-nats", "so does the clock of the nats-server that leads the stream", may=OVER_AT_ONCE, bound=HELD_BACK)
 async def clock_nats(bench: Bench) -> None:
     leader, _ = await leader_of(bench)
     hit = bench.strike(bench.max_in_flight * LEASES * 3)
@@ -91,7 +91,7 @@ async def clock_nats(bench: Bench) -> None:
 
 @of_clock(
     "clock-nats-hands-over",
-    "the same, and at each jump the stream's and the consumer's leader steps down",
+    "so does the clock of one nats-server, and at each jump the leaders of stream and consumer step down",
     may=OVER_AT_ONCE,
     bound=HELD_BACK,
 )
