@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nats.errors
 
@@ -32,6 +32,7 @@ from tests.support.nats.streams import METADATA_KEY, ApiError, Nats, Stored, met
 from tests.support.programs.process import LOOPBACK, Site
 
 ASK_AGAIN = 0.1
+Asked, Said = TypeVar("Asked"), TypeVar("Said")
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
 
 
@@ -279,7 +280,7 @@ class Bench:
     async def account(self) -> None:
         """Draw up the row; the functions may have gone, nats-server must be there."""
         for lane in self.lanes:
-            stored = await self._count(lane.channel.stream)
+            stored = await self._surely(self._count, lane.channel.stream)
             prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside.parked.{lane.consumer}."
             parked = [one for one in await self.stored(lane.channel.aside) if one.subject.startswith(prefix)]
             held = Held(
@@ -288,7 +289,7 @@ class Bench:
                 dead=list(lane.dead.arrivals),
                 parked=[one.headers["ce-id"] for one in parked],
                 stored=stored,
-                left=await self._left(lane),
+                left=await self._surely(self._left, lane),
             )
             settle(self.row, lane.sent, held)
             allow(self.row, held, self.strikes)
@@ -297,8 +298,14 @@ class Bench:
         return int((await self.nats.call(f"STREAM.INFO.{stream}"))["state"]["messages"])
 
     async def stored(self, stream: str) -> list[Stored]:
-        """All that a stream holds; a cluster may still be electing."""
-        for _ in range(4):
+        """All that a stream holds."""
+        return await self._surely(self.nats.stored, stream)
+
+    @staticmethod
+    async def _surely(ask: Callable[[Asked], Awaitable[Said]], about: Asked) -> Said:
+        """Ask a cluster that may still be electing."""
+        for _ in range(20):
             with suppress(*AWAY):
-                return await self.nats.stored(stream)
-        return await self.nats.stored(stream)
+                return await ask(about)
+            await asyncio.sleep(0.5)
+        return await ask(about)
