@@ -279,6 +279,22 @@ async def test_a_consumer_made_anew_does_not_inherit_stage_records(
     ]
 
 
+async def test_a_subscriber_that_sees_all_again_is_told_of_the_next_event(
+    hook: Hook, stranger: nats.aio.client.Client
+) -> None:
+    """NATS counts and signals nothing new to a consumer whose filter was taken away."""
+    narrow = {"filterSubject": "shop.orders._knative"}
+    await hook.sync(channel(entry(), consumerConfigTemplate=narrow))
+    await hook.sync(channel(entry()))
+
+    await stranger.jetstream().publish("shop.orders._knative", b"{}")
+
+    info = await hook.api.call(f"CONSUMER.INFO.{STREAM}.{BILLING}")
+    assert info["num_pending"] == 1
+    await hook.sync(channel(entry()))
+    assert hook.changes == []
+
+
 async def _publish_and_ack(stranger: nats.aio.client.Client, count: int) -> None:
     jetstream = stranger.jetstream()
     for number in range(count):

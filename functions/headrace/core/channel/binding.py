@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from headrace.core import names
 from headrace.core.channel import peer, truth
-from headrace.core.channel.consumer import BEGIN, FILTERS, FIXED_AT_BIRTH, OBEYED, Row, config
+from headrace.core.channel.consumer import ALL_SUBJECTS, BEGIN, FILTERS, FIXED_AT_BIRTH, OBEYED, Row, config
 from headrace.core.channel.hook import Reference
 from headrace.core.channel.leaving import Leaver, LeavingTerms, forget, see_off
 from headrace.core.channel.own_consumer import OwnConsumer, owned
@@ -189,6 +189,10 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     if terms.filters_stay or (taken and terms.subjects and not terms.template.subjects):
         # In a stream that is not ours alone, it goes on seeing the subjects that it saw before it was ours.
         wanted = {key: value for key, value in wanted.items() if key not in FILTERS}
+    if any(serving.config.get(key) for key in FILTERS) and not any(wanted.get(key, True) for key in FILTERS):
+        # A consumer whose filters are taken away is deaf: the server (2.15.1) counts nothing new for it and serves no
+        # waiting pull, until it starts again. One that is to see all is heard.
+        wanted["filter_subject"] = ALL_SUBJECTS
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, {key: value for key, value in wanted.items() if key not in OBEYED})
     # A change would make it inherit the harm; without one, it goes on as it is.

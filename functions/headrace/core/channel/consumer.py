@@ -51,6 +51,8 @@ MAX_ACK_PENDING = 10_000
 
 # The consumer's view of its stream; the server keeps one subject under one key and several under the other.
 FILTERS = ("filter_subject", "filter_subjects")
+# A filter that lets everything pass.
+ALL_SUBJECTS = ">"
 
 # Settings that NATS refuses to change on a consumer that exists.
 BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.core import subject_pattern
 from headrace.core.nats.jetstream import Message
 
 
@@ -41,7 +42,7 @@ class Gaps:
 def begin(info: Mapping[str, Any]) -> Gaps | None:
     """Where a lease begins, from CONSUMER.INFO; None for a consumer that passes over messages of its stream."""
     config = info["config"]
-    if config.get("filter_subject") or config.get("filter_subjects"):
+    if subject_pattern.filters(config) != [">"]:
         return None
     delivered = info.get("delivered") or {}
     return Gaps(int(delivered.get("consumer_seq", 0)), int(delivered.get("stream_seq", 0)))

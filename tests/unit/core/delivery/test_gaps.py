@@ -54,6 +54,7 @@ def test_leases_side_by_side_count_everything_that_is_discarded_between_deliveri
 def test_a_filtered_consumer_has_gaps_of_its_own() -> None:
     assert gaps.begin({"config": {"filter_subject": "a"}, "delivered": {}}) is None
     assert gaps.begin({"config": {"filter_subjects": ["a", "b"]}, "delivered": {}}) is None
+    assert gaps.begin({"config": {"filter_subject": ">"}, "delivered": {}}) is not None
 
 
 def test_a_lease_begins_where_the_consumer_stands() -> None:
