@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.stage_record import StageRecord
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.event.delivery_claim import Claims
@@ -52,7 +53,7 @@ class Survey:
         overdue: report how many of those events have not come back in time: order can't be promised.
     """
 
-    unsettled: Callable[[], Awaitable[int]]
+    unsettled: Callable[[], Awaitable[Unsettled]]
     records: Callable[[], Awaitable[Sequence[tuple[int, StageRecord]]]]
     overdue: Callable[[int], None]
 

@@ -14,6 +14,7 @@ from headrace.core.delivery import admission, gaps, lease, pull_trouble, stage_r
 from headrace.core.delivery.ahead import most_ahead
 from headrace.core.delivery.byte_pool import BytePool
 from headrace.core.delivery.lease import Lease, Outcome, Tally
+from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.order_spec import DeliveryOrder
 from headrace.core.delivery.pull_trouble import PullTrouble
 from headrace.core.delivery.stage_record import StageRecord
@@ -317,11 +318,11 @@ class Leasing:
         return None if sender is None else ShortEffects(sender.send, self._jetstream.settle_now)
 
     def _survey(self, asked: Lease, aside: str) -> Survey:
-        async def unsettled() -> int:
+        async def unsettled() -> Unsettled:
             info = await self._info(asked)
             if info is None:
                 raise Refused(f"consumer {asked.consumer} is gone", status=404)
-            return int(info["num_ack_pending"])
+            return Unsettled(int(info["num_ack_pending"]), int(info["delivered"]["stream_seq"]))
 
         async def records() -> list[tuple[int, StageRecord]]:
             subjects = names.stage_subjects(asked.consumer)

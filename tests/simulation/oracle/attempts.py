@@ -16,6 +16,7 @@ from tests.simulation.plan import DEAD_LETTER, REPLY, ROLES, SUBSCRIBER
 
 EARLY = 0.1
 STUCK_WAIT = 30.0
+TWIN_PAUSE = 2.0
 
 
 def each_stage_has_its_attempts(history: History) -> Iterator[Failure]:
@@ -92,8 +93,9 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
         if journey.is_fresh(post) or history.forgotten(journey.name, known_at, until):
             known = 0
         records = [act for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
-        if records and max(act.attempts[place] for act in records) > known:
-            known, known_at = max(act.attempts[place] for act in records), records[-1].at
+        most_told = max(records, key=lambda act: act.attempts[place], default=None)
+        if most_told is not None and most_told.attempts[place] > known:
+            known, known_at = most_told.attempts[place], most_told.at
         elif following is not None:
             uncounted += 1
             if not _uncounted_by_a_strike(history, journey, post, following):
@@ -118,6 +120,9 @@ def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, follo
     kept = journey.between(post.at, following.at, "ASIDE", "ACK", "ACK_SYNC")
     recorded = next((act.at for act in kept if not act.parked), following.at)
     if history.hits(journey.delivered(post), recorded, post.host) or _no_room(history, post.at, following.at):
+        return True
+    if history.hits(journey.delivered(following), following.at, following.host):
+        # One that stood still had it in hand all the while.
         return True
     return any(history.forgotten(journey.name, at, following.at) for at in (recorded, *(act.at for act in kept)))
 
@@ -174,11 +179,12 @@ def _given_up_too_early(history: History, journey: Journey) -> Iterator[Failure]
 
 def _record_after_nak(history: History, journey: Journey) -> Iterator[Failure]:
     """The record comes before the NAK: between the two a crash would lose the attempt."""
-    # A process that was frozen gives back what comes again, while it has it in hand.
-    if history.struck_by(Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.POWER, Kind.PAUSE):
+    if history.struck_by(Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.POWER):
         return
     for nak in journey.between(0.0, FOR_EVER, "NAK"):
-        if nak.seconds <= 0.0:
+        # What comes again after a strike, while a `forward` has it in hand, is given back at once.
+        twin = nak.seconds == TWIN_PAUSE and history.hits(0.0, nak.at)
+        if nak.seconds <= 0.0 or twin:
             continue
         posts = [post for post in journey.posts if post.at <= nak.at and post.host in ("", nak.host)]
         if not posts or posts[-1].ended > nak.at + history.slack:

@@ -106,6 +106,9 @@ def nothing_comes_again_without_need(history: History) -> Iterator[Failure]:
         if again is None:
             continue
         acked = journey.acked(done.at)
+        if history.hits(journey.delivered(again), again.at, again.host):
+            # One that stood still had it in hand all the while.
+            continue
         if not _excused(history, journey, journey.delivered(done), min(acked, again.at), done.host):
             if acked < again.at and history.forgotten(journey.name, acked, again.at):
                 continue
@@ -127,6 +130,10 @@ def _excused(history: History, journey: Journey, since: float, until: float, hos
 
 def _has_a_fate(history: History, journey: Journey) -> bool:
     if any((one.event, one.subscription) == (journey.event, journey.name) for one in history.ledger.parked):
+        return True
+    parked = [act.at for act in journey.acts if act.parked]
+    if parked and not history.plan.sync_always and history.loses_power(parked[-1]):
+        # Power took the copy, which was not synced.
         return True
     for post in journey.posts:
         if history.finished(journey, post) is False:

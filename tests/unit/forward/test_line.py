@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
 from headrace.core.delivery.stage_record import StageRecord
 from headrace.core.delivery.subscriber import Destination, Subscriber
@@ -53,9 +54,9 @@ async def delivered(line: Line, tally: Tally, seconds: float) -> bool:
 async def test_what_a_record_of_an_earlier_lease_holds_up(due: float, goes: bool) -> None:
     counts = iter([2, 1])
 
-    async def unsettled() -> int:
+    async def unsettled() -> Unsettled:
         """The first event is settled between the two looks, or waits for its retry."""
-        return next(counts, 1 if goes else 2)
+        return Unsettled(next(counts, 1 if goes else 2), 2)
 
     async def records() -> Sequence[tuple[int, StageRecord]]:
         return [(1, StageRecord(key="a", due=NOON.timestamp() + due))]
@@ -71,8 +72,8 @@ async def test_what_a_record_of_an_earlier_lease_holds_up(due: float, goes: bool
 async def test_after_a_broken_pull_an_event_waits_for_what_was_lost_on_its_way() -> None:
     unsettled, went = [0], []
 
-    async def count() -> int:
-        return unsettled[0]
+    async def count() -> Unsettled:
+        return Unsettled(unsettled[0], 3)
 
     async def no_records() -> Sequence[tuple[int, StageRecord]]:
         return []

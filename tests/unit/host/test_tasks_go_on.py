@@ -11,6 +11,7 @@ import pytest
 
 from headrace.core.delivery.byte_pool import BytePool
 from headrace.core.delivery.lease import Tally
+from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.delivery.window import Window
 from headrace.core.errors import Unavailable
@@ -60,10 +61,10 @@ async def test_one_message_that_cannot_be_held_has_no_other_redelivered() -> Non
 
 @pytest.mark.parametrize("broken", ["unsettled", "records"])
 async def test_a_take_over_ends_although_nobody_can_tell_what_is_left(broken: str) -> None:
-    async def unsettled() -> int:
+    async def unsettled() -> Unsettled:
         if broken == "unsettled":
             raise KeyError("num_ack_pending")
-        return 2
+        return Unsettled(2, 2)
 
     async def records() -> list[Any]:
         raise ValueError("no record")

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 # Seconds. A message that has to wait less than this waits in memory: giving it back and storing a record costs more.
 NEAR = 5.0
@@ -48,6 +49,13 @@ class Postpone:
 @dataclass(frozen=True, slots=True)
 class Twin:
     """The message is here already, and came again since the server had lost sight of it."""
+
+
+class Unsettled(NamedTuple):
+    """How many messages the server counts as delivered and not settled; none of them is later than `last`."""
+
+    messages: int
+    last: int
 
 
 Verdict = Go | Wait | Postpone
@@ -180,15 +188,19 @@ class Order:
         """The sequences of all messages known to be unsettled."""
         return frozenset(self._messages)
 
-    def missing(self, unsettled: int, asked: frozenset[int]) -> int:
+    def missing(self, unsettled: Unsettled, asked: frozenset[int]) -> int:
         """How many of the messages that the server counts as unsettled are unaccounted for.
 
         Args:
-            unsettled: the server's count.
             asked: `known()` when the server was asked. Messages that arrived or were settled in the meantime may or may
-                not be in its count, so neither kind may make up for one that is missing.
+                not be in its count, so neither kind may make up for one that is missing. Nor may one that the server
+                does not know to be delivered: it was killed, and came back with an older state. One that is here all
+                the same waits until the server has come as far again.
         """
-        return max(0, unsettled - len(asked & self._messages.keys()))
+        still = asked & self._messages.keys()
+        counted = sum(sequence <= unsettled.last for sequence in still)
+        ahead = sum(sequence > unsettled.last and self._messages[sequence].at is not _At.AWAY for sequence in still)
+        return max(0, unsettled.messages - counted) + ahead
 
     def opened(self, now: float) -> Changes:
         """All messages left unsettled before are known, or were waited for long enough."""

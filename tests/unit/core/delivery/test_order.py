@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.delivery.order import Go, Order, Postpone, Twin, Wait
+from headrace.core.delivery.order import Go, Order, Postpone, Twin, Unsettled, Wait
 
 
 def order(most_here: int = 10, most_bytes: int = 1000, *, opened: bool = True) -> Order:
@@ -233,7 +233,24 @@ def test_everything_is_known_when_the_server_counts_no_more(unsettled: int, miss
     line = order(opened=False)
     line.arrived(5, "a", 1, 0.0)
     line.expect(4, "b", 60.0)
-    assert line.missing(unsettled, line.known()) == missing
+    assert line.missing(Unsettled(unsettled, 9), line.known()) == missing
+
+
+def test_what_the_server_has_forgotten_does_not_hide_one_that_is_missing() -> None:
+    """It was killed, and knows no more that it has delivered the events after the third."""
+    line = order(opened=False)
+    line.arrived(3, "a", 1, 0.0)
+    line.expect(4, "a", 60.0)
+    line.expect(5, "a", 60.0)
+    assert line.missing(Unsettled(2, 3), line.known()) == 1
+
+
+def test_what_is_here_waits_until_a_server_that_has_forgotten_it_has_come_as_far_again() -> None:
+    line = order(opened=False)
+    line.arrived(4, "a", 1, 0.0)
+    assert line.missing(Unsettled(0, 0), line.known()) == 1
+    line.arrived(3, "a", 1, 0.0)
+    assert line.missing(Unsettled(2, 4), line.known()) == 0
 
 
 def test_what_came_after_the_question_does_not_hide_one_that_is_missing() -> None:
@@ -241,7 +258,7 @@ def test_what_came_after_the_question_does_not_hide_one_that_is_missing() -> Non
     line.arrived(5, "a", 1, 0.0)
     asked = line.known()
     line.arrived(6, "a", 1, 0.0)
-    assert line.missing(2, asked) == 1
+    assert line.missing(Unsettled(2, 9), asked) == 1
 
 
 def test_what_was_settled_after_the_question_does_not_hide_one_that_is_missing() -> None:
@@ -249,4 +266,4 @@ def test_what_was_settled_after_the_question_does_not_hide_one_that_is_missing()
     line.arrived(5, None, 1, 0.0)
     asked = line.known()
     line.settled(5, 0.0)
-    assert line.missing(1, asked) == 1
+    assert line.missing(Unsettled(1, 9), asked) == 1
