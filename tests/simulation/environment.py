@@ -114,6 +114,10 @@ _histories = 0
 def of(loop: SimulatedLoop, seed: int, variables: dict[str, str], note: Note) -> Iterator[None]:
     """The surroundings of one history, for the time of the block."""
     global _histories
+    _histories += 1
+    if _histories % HISTORIES_PER_COLLECTION == 0:
+        # Not at a history's end: what goes then still writes into its ledger.
+        gc.collect()
     before = clock.monotonic, clock.wall, clock.cpu, secrets.token_hex, dict(os.environ), random.getstate()
     entropy = random.Random(f"{seed}:entropy")
 
@@ -138,6 +142,3 @@ def of(loop: SimulatedLoop, seed: int, variables: dict[str, str], note: Note) ->
         os.environ.clear()
         os.environ.update(variables_before)
         random.setstate(state)
-        _histories += 1
-        if _histories % HISTORIES_PER_COLLECTION == 0:
-            gc.collect()

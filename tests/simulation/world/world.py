@@ -221,7 +221,7 @@ class World:
             held.answer = f"{dict(answer.counts)}"
             return answer
         finally:
-            held.ended = self.loop.now
+            held.ended = min(held.ended, self.loop.now)
 
     def _takes_requests(self, name: str) -> bool:
         program = self.programs.get(name)
