@@ -178,7 +178,7 @@ class _Pair:
                 pending = consumer.pending.items()
                 dues += [(one.time + wait - now) / SECOND for key, one in pending if key not in queue]
             dues += [pull.until - clock for pull in consumer.pulls.waiting if pull.until is not None]
-            if (pinned := consumer.pulls.pin_until) is not None:
+            if (pinned := consumer.pulls.pin.until) is not None:
                 dues.append(pinned - clock)
         return dues
 

@@ -8,7 +8,8 @@ command. Whatever is not modelled raises `Unmodelled`.
     api.py          the JetStream API: streams_api.py, consumers_api.py, direct.py
     stream.py       limits and the duplicate window of one stream, over messages.py
     publishing.py   a message for a stream, and its PubAck
-    consumer.py     what goes out next: pulls.py (who asks), unsettled.py (what comes again), acks.py (what is settled)
+    consumer.py     what goes out next: pulls.py (who asks; pull_request.py, pin.py), unsettled.py (what comes again),
+                    acks.py (what is settled), idleness.py
     disk.py         what a crash or a loss of power leaves: saved_state.py, recovery.py
     watch.py        the frames at which somebody may strike
 

@@ -20,7 +20,7 @@ def take(consumer: Consumer, subject: str, reply: str, data: bytes) -> bool:
     """
     tokens = subject.split(".")
     sequence, delivery = int(tokens[5]), int(tokens[6])
-    consumer.used()
+    consumer.idleness.used()
     if data in (b"", b"+ACK", b"+OK"):
         return _ack(consumer, sequence, delivery)
     if data.startswith(b"-NAK"):

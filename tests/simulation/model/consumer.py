@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.model import blocks
+from tests.simulation.model.idleness import Idleness
 from tests.simulation.model.pulls import Pulls
 from tests.simulation.model.saved_state import Pending, SavedState
 from tests.simulation.model.subjects import matches
@@ -16,9 +17,6 @@ from tests.simulation.model.unsettled import SECOND, Unsettled
 
 if TYPE_CHECKING:
     from tests.simulation.model.stream import Stream
-
-# The deadline of an idle consumer is up to a second late.
-_LEAST_IDLE, _MORE_IDLE = 0.1, 0.9
 
 
 class Consumer:
@@ -52,7 +50,7 @@ class Consumer:
             server.random,
         )
         self._expiry: asyncio.TimerHandle | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self.idleness = Idleness(self)
         self._resume: asyncio.TimerHandle | None = None
         self._pumping: asyncio.Handle | None = None
         self._stalled = False
@@ -116,7 +114,7 @@ class Consumer:
 
     def begin(self) -> None:
         """Work: called once it is made or read from its file."""
-        self.rest()
+        self.idleness.rest()
         self._watch_pause()
         if self.pending:
             # The server looks a while after its start, but once at once.
@@ -124,27 +122,13 @@ class Consumer:
             self.unsettled.watch(min(wait, (500 + self.stream.server.random.randrange(1000)) * 1_000_000))
             self.look()
 
-    def used(self) -> None:
-        """Somebody has settled a message: it is not idle."""
-        if self.config.get("inactive_threshold", 0):
-            self.pulls.active_at = asyncio.get_running_loop().time()
-
-    def rest(self) -> None:
-        """Count anew the time without use after which it is deleted."""
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-        threshold = self.config.get("inactive_threshold", 0) / SECOND
-        if threshold > 0:
-            threshold += _LEAST_IDLE + self.stream.server.random.random() * _MORE_IDLE
-            self._idle = asyncio.get_running_loop().call_later(threshold, self._idled, threshold)
-
     def stop(self) -> None:
         """End all timers; nothing goes out any more."""
         self.stopped = True
         self.unsettled.stop()
-        self.pulls.unpin()
-        for timer in (self._expiry, self._idle, self._resume, self._pumping):
+        self.pulls.pin.let_go()
+        self.idleness.stop()
+        for timer in (self._expiry, self._resume, self._pumping):
             if timer is not None:
                 timer.cancel()
 
@@ -160,7 +144,7 @@ class Consumer:
         if config.get("ack_wait") != before.get("ack_wait") and self.unsettled.watched:
             self.unsettled.watch(100_000_000)
         if config.get("inactive_threshold", 0) != before.get("inactive_threshold", 0):
-            self.rest()
+            self.idleness.rest()
         self._watch_pause()
         # Nothing else wakes it: one whose pause is taken back goes on with the next pull or message.
         if config.get("max_ack_pending", 0) != before.get("max_ack_pending", 0):
@@ -300,8 +284,8 @@ class Consumer:
         if pull is None:
             self._put_back(sequence, again)
             return False
-        if self.pulls.pin:
-            block = blocks.added(block, ("Nats-Pin-Id", self.pulls.pin))
+        if self.pulls.pin.id:
+            block = blocks.added(block, ("Nats-Pin-Id", self.pulls.pin.id))
         delivery, self.next_delivery = self.next_delivery, self.next_delivery + 1
         most = self.config["max_deliver"]
         self.saved.delivered(delivery, sequence, count, message.time, acks=self.acks, most=most)
@@ -376,19 +360,3 @@ class Consumer:
         if self.paused:
             left = blocks.from_moment(self.config["pause_until"]) - self.stream.server.now()
             self._resume = asyncio.get_running_loop().call_later(left / SECOND, self.signal)
-
-    def _idled(self, threshold: float) -> None:
-        """Delete it, if nobody has used it for so many seconds."""
-        loop = asyncio.get_running_loop()
-        unused = loop.time() - self.pulls.active_at
-        left = threshold - unused
-        if left <= 0 and any(self.stream.server.interest.has(pull.reply) for pull in self.pulls.waiting):
-            left = threshold
-        if left <= 0 and self.pending:
-            now, wait = self.stream.server.now(), self.config["ack_wait"]
-            left = max((one.time + wait - now) / SECOND + threshold for one in self.pending.values())
-        # Less than a clock can tell is no time.
-        if left > 1e-6:
-            self._idle = loop.call_later(left, self._idled, threshold)
-        else:
-            self.delete()

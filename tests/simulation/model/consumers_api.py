@@ -87,7 +87,7 @@ def unpin(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> di
     consumer = _found(server, tokens)
     if body["group"] not in consumer.config.get("priority_groups", ()):
         raise ApiFault(400, 10160, "Provided priority group does not exist for this consumer")
-    consumer.pulls.unpin()
+    consumer.pulls.pin.let_go()
     consumer.signal()
     return {}
 
@@ -128,8 +128,8 @@ def described(consumer: Consumer, *, dynamic: bool = True) -> dict[str, Any]:
         shown["pause_remaining"] = blocks.from_moment(config["pause_until"]) - consumer.stream.server.now()
     if groups := config.get("priority_groups"):
         group: dict[str, Any] = {"group": groups[0], "pinned_ts": "0001-01-01T00:00:00Z"}
-        if consumer.pulls.pin:
-            group |= {"pinned_client_id": consumer.pulls.pin, "pinned_ts": blocks.moment(consumer.pulls.pinned_at)}
+        if (pin := consumer.pulls.pin).id:
+            group |= {"pinned_client_id": pin.id, "pinned_ts": blocks.moment(pin.since)}
         shown["priority_groups"] = [group]
     return shown
 

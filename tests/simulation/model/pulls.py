@@ -6,44 +6,14 @@ Knows the server's statuses to the letter, and the pin of a by-key consumer. Doe
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.simulation.model import blocks
-from tests.simulation.model.refusals import Unmodelled
-from tests.simulation.model.unsettled import SECOND
-
-_FIELDS = {"batch", "expires", "max_bytes", "no_wait", "idle_heartbeat", "group", "id"}
-_PIN_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
-@dataclass(eq=False)
-class Pull:
-    """One request.
-
-    Attributes:
-        reply: where messages and its status go.
-        left: messages that it may still bring.
-        size: bytes that it may still bring; 0 for no limit.
-        until: on the loop's clock; None for no end.
-        brought: messages so far.
-        beat, next_beat: seconds between heartbeats, and when the next is due.
-    """
-
-    reply: str
-    left: int
-    size: int
-    until: float | None
-    no_wait: bool = False
-    group: str = ""
-    pin: str = ""
-    brought: int = 0
-    beat: float = 0.0
-    next_beat: float = 0.0
+from tests.simulation.model import blocks, pull_request
+from tests.simulation.model.pin import Pin
+from tests.simulation.model.pull_request import Pull, Refusal
 
 
 class Pulls:
@@ -51,8 +21,7 @@ class Pulls:
 
     Attributes:
         waiting: the requests, the next to be served first.
-        pin: the id of the one client that is served; empty without one.
-        pinned_at: nanoseconds since the epoch.
+        pin: of the one client that is served.
         active_at: when somebody last asked, on the loop's clock.
     """
 
@@ -75,17 +44,12 @@ class Pulls:
         now: nanoseconds since the epoch.
         """
         self.waiting: deque[Pull] = deque()
-        self.pin = ""
-        self.pinned_at = 0
+        self.pin = Pin(now, on_unpinned, random)
         self.active_at = asyncio.get_running_loop().time()
         self._config = config
         self._tell = tell
         self._listens = listens
         self._last = last
-        self._on_unpinned = on_unpinned
-        self._now = now
-        self._random = random
-        self._pin_timer: asyncio.TimerHandle | None = None
 
     def add(self, reply: str, request: bytes, count: int) -> None:
         """Take a request, or refuse it.
@@ -93,8 +57,8 @@ class Pulls:
         Args:
             count: messages that the consumer still has to deliver, redeliveries included.
         """
-        pull, refusal = self._read(reply, request)
-        refusal = refusal or self._limits(pull) or self._pinned(pull)
+        pull, refusal = pull_request.read(reply, request)
+        refusal = refusal or pull_request.beyond(self._config(), pull) or self._pinned(pull)
         if refusal:
             return self._refuse(reply, *refusal)
         now = asyncio.get_running_loop().time()
@@ -117,7 +81,7 @@ class Pulls:
 
     def next(self, size: int) -> Pull | None:
         """The request that gets a message of this size; those that can't are ended, or passed over."""
-        new_pin = not self.pin and self._config().get("priority_policy") == "pinned_client"
+        new_pin = not self.pin.id and self._config().get("priority_policy") == "pinned_client"
         passed, now = 0, asyncio.get_running_loop().time()
         while self.waiting:
             pull = self.waiting[0]
@@ -129,9 +93,9 @@ class Pulls:
                 if pull.pin:
                     self._end(423, "Nats-Wrong-Pin-Id")
                     continue
-                self._assign(pull)
+                pull.pin = self.pin.assign(self._config()["priority_timeout"])
                 assigned = True
-            elif self.pin and pull.pin != self.pin:
+            elif self.pin.id and pull.pin != self.pin.id:
                 if pull.pin:
                     self._end(423, "Nats-Wrong-Pin-Id")
                     continue
@@ -143,7 +107,7 @@ class Pulls:
             if pull.size > 0:
                 if size > pull.size:
                     if assigned:
-                        self.unpin()
+                        self.pin.let_go()
                     self._end(409, "Message Size Exceeds MaxBytes")
                     continue
                 pull.size -= size
@@ -182,63 +146,20 @@ class Pulls:
         times += [pull.next_beat for pull in self.waiting if pull.beat]
         return min(times, default=None)
 
-    @property
-    def pin_until(self) -> float | None:
-        """When the pin runs out, on the loop's clock; None without one."""
-        return self._pin_timer.when() if self._pin_timer is not None else None
-
-    def unpin(self) -> None:
-        """The pin is nobody's any more."""
-        self.pin = ""
-        self.pinned_at = 0
-        if self._pin_timer is not None:
-            self._pin_timer.cancel()
-            self._pin_timer = None
-
     def release(self) -> None:
         """The consumer is deleted: all that wait are told."""
         waiting, self.waiting = self.waiting, deque()
         for pull in waiting:
             if self._listens(pull.reply):
                 self._tell(pull.reply, blocks.status(409, "Consumer Deleted"))
-        self.unpin()
+        self.pin.let_go()
 
     def _beat(self, pull: Pull) -> None:
         delivery, sequence = self._last()
         lines = ("Nats-Last-Consumer", delivery), ("Nats-Last-Stream", sequence)
         self._tell(pull.reply, blocks.status(100, "Idle Heartbeat", *lines))
 
-    def _read(self, reply: str, request: bytes) -> tuple[Pull, tuple[int, str] | None]:
-        loop, text = asyncio.get_running_loop(), request.strip()
-        if not text:
-            return Pull(reply, 1, 0, None), None
-        if not text.startswith(b"{"):
-            raise Unmodelled(f"a pull request that is not JSON: {request!r}")
-        asked = json.loads(text)
-        if unknown := asked.keys() - _FIELDS:
-            raise Unmodelled(f"the members {sorted(unknown)} of a pull request")
-        expires, beat = asked.get("expires", 0) / SECOND, asked.get("idle_heartbeat", 0) / SECOND
-        until = loop.time() + expires if expires else None
-        pull = Pull(reply, asked.get("batch", 0), asked.get("max_bytes", 0), until, asked.get("no_wait", False))
-        pull.group, pull.pin = asked.get("group", ""), asked.get("id", "")
-        if beat:
-            if beat * 2 > expires:
-                return pull, (400, "Bad Request - heartbeat value too large")
-            pull.beat, pull.next_beat = beat, loop.time() + beat
-        return pull, None
-
-    def _limits(self, pull: Pull) -> tuple[int, str] | None:
-        config = self._config()
-        if 0 < config.get("max_batch", 0) < pull.left:
-            return 409, f"Exceeded MaxRequestBatch of {config['max_batch']}"
-        longest = config.get("max_expires", 0)
-        if longest and pull.until is not None and pull.until > asyncio.get_running_loop().time() + longest / SECOND:
-            return 409, f"Exceeded MaxRequestExpires of {go_duration(longest)}"
-        if 0 < config.get("max_bytes", 0) < pull.size:
-            return 409, f"Exceeded MaxRequestMaxBytes of {config['max_bytes']}"
-        return None
-
-    def _pinned(self, pull: Pull) -> tuple[int, str] | None:
+    def _pinned(self, pull: Pull) -> Refusal | None:
         config = self._config()
         by_pin = config.get("priority_policy") == "pinned_client"
         if pull.pin and not by_pin:
@@ -249,27 +170,11 @@ class Pulls:
             return 400, "Bad Request - Priority Group missing"
         if pull.group not in config["priority_groups"]:
             return 400, "Bad Request - Invalid Priority Group"
-        if self.pin and pull.pin == self.pin:
-            self._hold_pin()
-        elif self.pin and pull.pin:
+        if self.pin.id and pull.pin == self.pin.id:
+            self.pin.hold(config["priority_timeout"])
+        elif self.pin.id and pull.pin:
             return 423, "Nats-Pin-Id mismatch"
         return None
-
-    def _assign(self, pull: Pull) -> None:
-        self.pin = pull.pin = "".join(self._random.choices(_PIN_LETTERS, k=22))
-        self.pinned_at = self._now()
-        self._hold_pin()
-
-    def _hold_pin(self) -> None:
-        if self._pin_timer is not None:
-            self._pin_timer.cancel()
-        seconds = self._config()["priority_timeout"] / SECOND
-        self._pin_timer = asyncio.get_running_loop().call_later(seconds, self._pin_out)
-
-    def _pin_out(self) -> None:
-        if self.pin:
-            self.unpin()
-            self._on_unpinned()
 
     def _served(self, pull: Pull) -> Pull:
         """Count one message; a request that wants more goes to the end of the queue."""
@@ -291,20 +196,3 @@ class Pulls:
 
     def _refuse(self, reply: str, code: int, words: str) -> None:
         self._tell(reply, blocks.status(code, words))
-
-
-def go_duration(nanoseconds: int) -> str:
-    """A span as Go writes it, as `1m30s` or `2.5s`."""
-    if nanoseconds < SECOND:
-        unit, name = next((u, n) for u, n in ((10**6, "ms"), (10**3, "µs"), (1, "ns")) if nanoseconds >= u or u == 1)
-        return f"{_decimal(nanoseconds, unit)}{name}"
-    hours, rest = divmod(nanoseconds, 3600 * SECOND)
-    minutes, rest = divmod(rest, 60 * SECOND)
-    text = f"{hours}h" if hours else ""
-    text += f"{minutes}m" if hours or minutes else ""
-    return f"{text}{_decimal(rest, SECOND)}s"
-
-
-def _decimal(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else str(whole)
