@@ -181,11 +181,6 @@ def _asks() -> st.SearchStrategy[Ask]:
         st.builds(Ask, st.just("STREAM.NAMES"), st.builds(lambda p: {"subject": p}, _pattern)),
         st.builds(Ask, st.sampled_from(("CONSUMER.LIST.$S", "STREAM.INFO.$S_none", "CONSUMER.LIST.$S_none"))),
         st.builds(Ask, st.sampled_from(("CONSUMER.DELETE.$S.C0", "CONSUMER.DELETE.$S.C1", "CONSUMER.INFO.$S.C1"))),
-        st.builds(
-            Ask,
-            st.just("CONSUMER.PAUSE.$S.C0"),
-            st.sampled_from(({"pause_until": "2100-01-01T00:00:00Z"}, {"pause_until": "2000-01-01T00:00:00Z"}, {})),
-        ),
         st.builds(Ask, st.just("CONSUMER.UNPIN.$S.C0"), st.sampled_from(({"group": "keys"}, {"group": "others"}))),
     )
 

@@ -28,8 +28,8 @@ class Report:
         return f"{self.lists} lists, {self.commands} commands compared, {self.flukes} differences that came once"
 
 
-def search(comparison: Comparison, seconds: float, number: int, *, shrink: bool = True) -> Report:
-    """Compare for so many seconds.
+def search(comparison: Comparison, seconds: float, number: int, *, most: int = 10**6, shrink: bool = True) -> Report:
+    """Compare for so many seconds, or so many draws.
 
     Args:
         number: of the seed.
@@ -41,7 +41,7 @@ def search(comparison: Comparison, seconds: float, number: int, *, shrink: bool 
 
     @seed(number)
     @settings(
-        max_examples=10**6,
+        max_examples=most,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -25,6 +25,7 @@ What is simpler than in the server:
 * The duplicate window is exact; the server's sweep of it may be 50 ms late.
 * Limits of age are looked at when the oldest is due, a quarter of a second later at the earliest.
 * Configurations, and that a stream or consumer exists, survive every loss of power.
+* A pause is modelled, but not compared: which of several pulls a resumed consumer serves first differs at times.
 * The minute-wise look at ack floors that have drifted does not exist: here they can't drift.
 """
 
