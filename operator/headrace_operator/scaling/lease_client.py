@@ -7,6 +7,7 @@ connection, and `forward` then gives back the events that it holds.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
@@ -21,6 +22,9 @@ from headrace.io.http import bounded_body
 from headrace.io.process import tls
 
 CONNECT_SECONDS = 10.0
+# A lease may be silent for as long as its slowest subscriber, and a node that died or was cut off says nothing either.
+# So the kernel asks whether `forward` still knows of the connection: after 10 s of silence, and for 15 s.
+KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 LINES = "application/x-ndjson"
 # Before the lease begins there may be a cold start and a queue; its last delivery may take the longest timeout.
 START_SLACK = 60.0
@@ -59,7 +63,7 @@ class LeaseClient:
         # Each lease has a fresh connection: it lasts seconds, and a kept connection may lead to a forward that is being
         # scaled away.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            connector=aiohttp.TCPConnector(limit=0, force_close=True, socket_factory=kept_alive),
             headers=bounded_body.AS_SENT,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -99,6 +103,18 @@ class LeaseClient:
             meanwhile.counted(found.counts)
             return found
         raise refusal("forward", url, answer.status, text, answer.headers)
+
+
+def kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for this address, as `getaddrinfo` gives it, that notices when its peer is gone."""
+    family, kind, protocol = address[:3]
+    plug = socket.socket(family, kind, protocol)
+    plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        # Other systems than Linux may call them otherwise, and then probe as they are used to.
+        if hasattr(socket, name):
+            plug.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return plug
 
 
 async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
