@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -62,8 +63,11 @@ class Line:
         self._subscriber = subscriber
         self._slots = window.slots
         self._hands = asyncio.Semaphore(window.slots)
-        self._effects = effects
+        self._ack = effects.ack
+        self._effects = replace(effects, ack=self._settle)
         self._survey: Survey = effects.survey
+        # Messages whose ack is on its way: the server may count them no more, while they are still here.
+        self._settling: set[int] = set()
         self._tally = tally
         self._wake = wake
         # Half of the bytes are for messages in hand, and the largest message must always find room.
@@ -164,11 +168,17 @@ class Line:
             # An unsettled message comes again after the ack wait; those behind it can't go before.
             self._apply(self._order.away(sequence, self._now() + ACK_WAIT.total_seconds(), self._now()))
             raise
+        finally:
+            self._settling.discard(sequence)
         due = self._tally.due.get(sequence)
         if due is None:
             self._apply(self._order.settled(sequence, self._now()))
         else:
             self._apply(self._order.away(sequence, due, self._now()))
+
+    async def _settle(self, message: Message) -> None:
+        self._settling.add(message.sequence)
+        await self._ack(message)
 
     def _apply(self, changes: Changes) -> None:
         for sequence, verdict in changes:
@@ -227,7 +237,7 @@ class Line:
 
     async def _missing(self) -> int:
         """How many events are unaccounted for; 1 when NATS can't be asked."""
-        asked = self._order.known()
+        asked = self._order.known() - self._settling
         unsettled = await _known(self._survey.unsettled())
         return 1 if unsettled is None else self._order.missing(unsettled, asked)
 

@@ -97,3 +97,29 @@ async def test_after_a_broken_pull_an_event_waits_for_what_was_lost_on_its_way()
     await third
     assert went == [1, 2, 3]
     line.leave()
+
+
+async def test_an_event_whose_ack_is_on_its_way_does_not_hide_one_that_is_missing() -> None:
+    """The server counts it no more, and it is still here until its record is deleted."""
+    unsettled, acked = [3], asyncio.Event()
+    EVENT_WITHOUT_KEY = {name: value for name, value in EVENT.items() if name != "ce-partitionkey"}
+
+    async def count() -> Unsettled:
+        return Unsettled(unsettled[0], 3)
+
+    async def no_records() -> Sequence[tuple[int, StageRecord]]:
+        return []
+
+    async def drop(_: str) -> None:
+        unsettled[0] = 2  # the keyed one that is here, and the first, which is missing
+        await acked.wait()
+
+    world = effects(survey=Survey(count, no_records, lambda _: None), drop=drop)
+    line = Line(WHOM, Window(4, 1024 * 1024, 1024), world, Tally(), lambda: None)
+    unkeyed = asyncio.create_task(line.take(SECOND._replace(headers=EVENT_WITHOUT_KEY, delivered=2))())
+    keyed = asyncio.create_task(line.take(SECOND._replace(sequence=3))())
+    done, _ = await asyncio.wait([keyed], timeout=0.3)
+    acked.set()
+    assert not done
+    line.leave()
+    await asyncio.gather(unkeyed, keyed)

@@ -27,6 +27,7 @@ from headrace_cli.laptop.local_process import AlwaysOn
 from headrace_operator.kube import watch
 from headrace_operator.kube.kinds import CHANNEL
 from headrace_operator.kube.watch import Watch
+from tests.support.functions.effects import effects
 from tests.support.http.raw_server import saying, serving
 from tests.support.waiting import until
 
@@ -73,7 +74,7 @@ async def test_a_take_over_ends_although_nobody_can_tell_what_is_left(broken: st
     woken = asyncio.Event()
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, words: told.append(type(words["exception"])))
-    effects = SimpleNamespace(
+    world = effects(
         survey=Survey(unsettled, records, lambda _: None),
         monotonic=lambda: next(clock),
         now=lambda: datetime.now(UTC),
@@ -82,7 +83,7 @@ async def test_a_take_over_ends_although_nobody_can_tell_what_is_left(broken: st
         waiting = line.Line(
             Subscriber("shop", "orders", "billing", "u", 1, "S_aside"),
             Window(1, 1000, 100),
-            effects,  # type: ignore[arg-type]  # what a take-over asks
+            world,
             Tally(),
             woken.set,
         )
