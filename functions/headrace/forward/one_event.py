@@ -28,6 +28,8 @@ from headrace.forward.reading import event_in, words
 
 # The least wait of an event that can't be parked because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
+# An event that waits for another of its key comes back this much later at the most.
+BEHIND_ANOTHER = timedelta(seconds=5)
 # Server and process clocks differ a little: an event that comes at most this early is delivered and not given back.
 EARLY = timedelta(milliseconds=100)
 
@@ -139,6 +141,8 @@ class _Delivery:
         due = max(due, (self.effects.now() + self._ahead(record)).timestamp() if record.due is not None else 0.0)
         # The record tells the next lease that this event waits; without it the take-over would wait for its return.
         wait = max(timedelta(), timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
+        # The one ahead was put off by our clock: if that is set back since, its due time seems far away.
+        wait = min(wait, max(LEAST_STUCK_WAIT, timedelta(seconds=self._most_wait(record))) + BEHIND_ANOTHER)
         with suppress(Refused):
             await self._remember(record, wait)
         await self._nak(wait)

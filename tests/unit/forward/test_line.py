@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,11 +13,12 @@ from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
 from headrace.core.delivery.stage_record import StageRecord
-from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.core.delivery.window import Window
 from headrace.core.nats.jetstream import Message
 from headrace.forward import Survey
 from headrace.forward.line import Line
+from headrace.forward.one_event import postpone
 from tests.support.functions.effects import NOON, effects
 
 WHOM = Subscriber(
@@ -123,3 +126,15 @@ async def test_an_event_whose_ack_is_on_its_way_does_not_hide_one_that_is_missin
     assert not done
     line.leave()
     await asyncio.gather(unkeyed, keyed)
+
+
+async def test_a_clock_that_was_set_back_puts_nothing_off_for_longer_than_a_retry_may_take() -> None:
+    naks: list[bytes] = []
+
+    async def settle(_: Message, payload: bytes) -> None:
+        naks.append(payload)
+
+    whom = replace(WHOM, policy=DeliveryPolicy(retry_after_max=timedelta()))
+    due = NOON.timestamp() + 600
+    await postpone(SECOND, whom, effects(settle=settle), Tally(), "a", due)
+    assert naks == [b'-NAK {"delay":35000000000}']
