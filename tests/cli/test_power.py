@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,28 @@ async def test_what_is_no_monitoring_port_is_quoted(cli: Cli, lane: Lane, forwar
         ran = await cli("doctor", lane.channel.path[1:], "--monitor", url)
 
         assert (ran.status, f"--monitor is '{url}': no nats-server with JetStream" in ran.err) == (2, True), ran
+
+
+@pytest.mark.parametrize(
+    "config", ["[]", '"x"', "[" * 90_000, '{"sync_interval": "abc"}', '{"sync_interval": 1e999}', "{}"]
+)
+async def test_whatever_a_monitoring_port_says_the_rest_is_shown(cli: Cli, lane: Lane, config: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = f'{{"jetstream": {{"config": {config}}}}}'.encode()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        ran = await cli("doctor", lane.channel.path[1:], "--monitor", f"http://me:secret@127.0.0.1:{port}")
+
+    assert ran.out.startswith("all is well: every Subscription gets its events\n")
+    assert "secret" not in ran.out + ran.err
+    assert ("it writes down at times" in ran.out, ran.status) in ((True, 0), (False, 2))
+    assert (ran.status == 2) == ("no nats-server with JetStream" in ran.err)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Misconfigured
+from headrace.core.event.uri import hidden
 from headrace.core.quoting import quoted
 from headrace.io.http.bounded_body import AS_SENT, body_of
 from headrace.io.process import tls
@@ -17,6 +18,17 @@ from headrace_cli.view import units
 
 SECONDS = 5.0
 MOST_BYTES = 2**20
+_NO_MONITOR = (
+    aiohttp.ClientError,
+    HeadraceError,
+    OSError,
+    TimeoutError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 async def findings(monitors: Iterable[str]) -> list[Finding]:
@@ -32,28 +44,35 @@ async def findings(monitors: Iterable[str]) -> list[Finding]:
         for url in monitors:
             config = await _jetstream(session, url)
             if not config.get("sync_always"):
-                found.append(_late(url, int(config.get("sync_interval") or 0)))
+                found.append(_late(_shown(url), config.get("sync_interval")))
     return found
 
 
-def _late(url: str, nanoseconds: int) -> Finding:
+def _late(url: str, nanoseconds: object) -> Finding:
+    often = "at times"
+    if isinstance(nanoseconds, int) and 0 < nanoseconds < 10**18:
+        often = f"every {units.span(nanoseconds / 1e9)}"
     return note(
         "synced-late",
-        f"it writes down every {units.span(nanoseconds / 1e9)} what it has acknowledged: accepted events of that time "
-        "are gone when its machine loses power",
+        f"it writes down {often} what it has acknowledged: accepted events of that time are gone when its machine "
+        "loses power",
         "set sync_interval: always in its jetstream block and restart it, if they must not be lost (docs/power.md has "
         "the price)",
         where=url,
     )
 
 
+def _shown(url: str) -> str:
+    return hidden(url) if "@" in url else url
+
+
 async def _jetstream(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
     try:
         where = f"{url.rstrip('/')}/varz"
         async with session.get(where, ssl=tls.SystemTrust().at(where), allow_redirects=False) as answer:
-            config: dict[str, Any] = json.loads(await body_of(answer, MOST_BYTES))["jetstream"]["config"]
-            return config
-    except (aiohttp.ClientError, HeadraceError, OSError, TimeoutError, ValueError, LookupError, TypeError) as error:
-        why = f"no nats-server with JetStream tells of itself there ({type(error).__name__}: {error})"
+            config = json.loads(await body_of(answer, MOST_BYTES))["jetstream"]["config"]
+            return dict(config.items())
+    except _NO_MONITOR as error:
+        why = f"no nats-server with JetStream tells of itself there ({type(error).__name__}: {hidden(str(error))})"
         wanted = "give the address of its monitoring port, as http://nats.example:8222"
-        raise Misconfigured(f"--monitor is {quoted(url)}: {why}: {wanted}", field="--monitor") from error
+        raise Misconfigured(f"--monitor is {quoted(_shown(url))}: {why}: {wanted}", field="--monitor") from error

@@ -80,7 +80,7 @@ async def examine(place: Place, given: Given) -> int:
     """Examine NATS; gives the exit status: 1 when a fault keeps events from arriving."""
     found = await doctor.examine_up(place, scope_of(given))
     # The server of a `headrace up` is for trying.
-    return _show(found, await _syncing(found, given, unseen=not place.bulletin.objects), given)
+    return await _show_all(found, given, unseen=not place.bulletin.objects)
 
 
 async def examine_cluster(objects: Objects, given: Given) -> int:
@@ -92,9 +92,19 @@ async def examine_cluster(objects: Objects, given: Given) -> int:
     at = places.find(given["nats"])
     if at.named:
         found = await doctor.examine(at, scope, bodies)
-        return _show(found, await _syncing(found, given), given)
+        return await _show_all(found, given)
     tell("only the cluster's objects were looked at, not what is in NATS: say where it is with --nats")
-    return _show(doctor.examine_objects(bodies), await _syncing((), given, unseen=False), given)
+    return await _show_all(doctor.examine_objects(bodies), given, unseen=False)
+
+
+async def _show_all(found: Sequence[Finding], given: Given, *, unseen: bool = True) -> int:
+    try:
+        of_servers = await _syncing(found, given, unseen=unseen)
+    except Misconfigured:
+        # A port that tells nothing hides nothing.
+        _show(found, (), given)
+        raise
+    return _show(found, of_servers, given)
 
 
 async def _syncing(found: Sequence[Finding], given: Given, *, unseen: bool = True) -> list[Finding]:
