@@ -54,8 +54,10 @@ def judged(
     if not asks(wanted, most) or stands in (Ownership.ADOPTED, Ownership.FOREIGN):
         return StorageShare(wanted)
     storage, bound = wanted.config["storage"], most[wanted.config["storage"]]
-    ours = (owner.cluster, owner.namespace, Role.CHANNEL, storage)
-    others = sum(_size(one) for one in streams if one["name"] != wanted.place.stream and _whose(one) == ours)
+    # What lies aside is bounded where the account demands it, by 2 MiB at least: many small channels reserve much.
+    ours = {(owner.cluster, owner.namespace, role, storage) for role in (Role.CHANNEL, Role.ASIDE)}
+    own = (wanted.place.stream, wanted.place.aside)
+    others = sum(_size(one) for one in streams if one["name"] not in own and _whose(one) in ours)
     total = others + _size(wanted.config)
     if total <= number(bound):
         return StorageShare(wanted)

@@ -89,8 +89,13 @@ def test_what_a_stream_has_already_it_keeps_and_is_told(asked: int) -> None:
     assert "it is kept" in share.beyond[0]
 
 
-@pytest.mark.parametrize(
-    "unmarked", [{"metadata": {}}, {"metadata": Owner("kubernetes", "shop", "other", "uid").mark(Role.ASIDE)}]
-)
-def test_only_channels_own_streams_count(unmarked: dict[str, Any]) -> None:
-    assert judged(wanted(maxBytes=9_000), Observed(None, None), [{**other(9_000), **unmarked}], MOST).problem is None
+def test_streams_of_nobody_do_not_count() -> None:
+    unmarked = {**other(9_000), "metadata": {}}
+    assert judged(wanted(maxBytes=9_000), Observed(None, None), [unmarked], MOST).problem is None
+
+
+def test_what_lies_aside_of_others_counts_and_ones_own_does_not() -> None:
+    aside = {**other(9_000), "metadata": Owner("kubernetes", "shop", "other", "uid").mark(Role.ASIDE)}
+    assert judged(wanted(maxBytes=9_000), Observed(None, None), [aside], MOST).stopped
+    own = {**aside, "name": wanted().place.aside}
+    assert judged(wanted(maxBytes=9_000), Observed(None, None), [own], MOST).problem is None
