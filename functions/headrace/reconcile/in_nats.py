@@ -68,7 +68,9 @@ async def make_so(
     told = named.condition(settings.system_namespace)
     if named.stopped:
         return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
-    if ours is not None and (republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage)):
+    # Of a stream that is somebody else's, nothing is made as it is wanted.
+    asks = republish_ring.asks(named.wanted) or storage_share.asks(named.wanted, wish.storage)
+    if ours is not None and asks and not plan.adopted(wish.wanted.place, observed):
         async with ours.streams(to_change=differs(observed.stream, named.wanted.config)) as streams:
             wanted, rings = await calculate(len(streams), republish_ring.opened, named.wanted, streams)
             share = storage_share.judged(wanted, observed, streams, wish.storage)

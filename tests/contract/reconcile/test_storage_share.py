@@ -85,3 +85,32 @@ async def test_a_channel_from_before_the_bound_is_kept_and_told_and_gets_no_more
     less = await hook.sync(channel(stream=stream(maxBytes=50_000_000)))
     assert condition(less, "Ready")["status"] == "True"
     assert "WithinBounds" not in [one["type"] for one in less["status"]["conditions"]]
+
+
+async def test_a_channel_that_closes_a_ring_and_republishes_nothing_is_made_within_the_bound(hook: Hook) -> None:
+    hook.around = bounded(50_000_000)
+    back = stream(sources=[{"name": "KN_SHOP__A"}], republish={"source": "*.*.*", "destination": "shop.in.a"})
+    await hook.sync(channel(name="b", uid="b", stream=back))
+
+    made = await hook.sync(channel(name="a", stream=stream(additionalSubjects=["shop.in.a"], maxBytes=1_000_000)))
+
+    assert condition(made, "StreamReady")["status"] == "True"
+
+
+async def test_many_small_channels_reserve_no_more_than_the_bound_by_what_lies_aside(tmp_path: Path) -> None:
+    demands = CONFIG.replace("jetstream: {", "jetstream: { max_bytes_required: true,")
+    server = NatsServer(tmp_path / "nats", config=demands).start()
+    try:
+        client = Client(NatsSettings(url=server.url), name="test")
+        hook = Hook(client)
+        hook.around = bounded(7_000_000)
+        for number in range(8):
+            await hook.sync(channel(name=f"c{number}", uid=f"u{number}", stream=stream(maxBytes=1000)))
+
+        streams = [one["config"]["max_bytes"] async for one in hook.api.streams()]
+        assert len(streams) % 2 == 0
+        # Each has 2 MiB aside; the one that reaches the bound is the last.
+        assert (7_000_000 < sum(streams) < 7_000_000 + 2.1 * 2**20, len(streams)) == (True, 8)
+        await client.close()
+    finally:
+        server.kill()

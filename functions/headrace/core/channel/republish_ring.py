@@ -7,6 +7,7 @@ Here the configurations tell where an event can go, so a channel that would be i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,10 +20,12 @@ from headrace.core.raw_config import Config
 from headrace.core.subject_pattern import overlap
 
 REASON = "RepublishRing"
-# Places that are looked at; transforms of strangers could make ever new ones.
-_MOST = 100
+# Patterns that are followed in one stream; transforms of strangers could make ever new ones. Beyond, all of it is.
+_MOST = 8
 # A stream, and the pattern of subjects under which events lie there.
 _State = tuple[str, str]
+# Streams that copy another one, by its name, each with what it says of it.
+_Copies = Mapping[str, list[tuple[str, Mapping[str, Any]]]]
 
 
 def asks(wanted: WantedStreams) -> bool:
@@ -36,9 +39,11 @@ def opened(wanted: WantedStreams, streams: Iterable[Config]) -> tuple[WantedStre
     Args:
         streams: the configurations of all streams of the account.
     """
+    if not asks(wanted):
+        return wanted, ()
     own = wanted.place.stream
     known = {str(each["name"]): each for each in streams} | {own: wanted.config}
-    there = _ways([(own, subject) for subject in _subjects(wanted.config)], known)
+    there = _ways([(own, ">")], known)
     if not any(state[0] == own and _leads(state, state, there) for state in there):
         return wanted, ()
     to = wanted.config["republish"]["dest"]
@@ -51,12 +56,23 @@ def opened(wanted: WantedStreams, streams: Iterable[Config]) -> tuple[WantedStre
 def _ways(begin: Iterable[_State], streams: Mapping[str, Config]) -> dict[_State, list[_State]]:
     """The places that events get to, each with those that follow it."""
     found: dict[_State, list[_State]] = {}
-    open_ = list(begin)
-    while open_ and len(found) < _MOST:
+    open_, followed, copies = list(begin), Counter[str](), _copies(streams)
+    while open_:
         state = open_.pop()
         if state not in found:
-            found[state] = list(_next(state, streams))
+            followed[state[0]] += 1
+            found[state] = [(to, as_ if followed[to] < _MOST else ">") for to, as_ in _next(state, streams, copies)]
             open_ += found[state]
+    return found
+
+
+def _copies(streams: Mapping[str, Config]) -> _Copies:
+    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for name, one in streams.items():
+        for origin in (*(one.get("sources") or ()), *([one["mirror"]] if one.get("mirror") else [])):
+            # Another account's stream may have the same name.
+            if not origin.get("external"):
+                found.setdefault(origin["name"], []).append((name, origin))
     return found
 
 
@@ -73,7 +89,7 @@ def _leads(begin: _State, end: _State, ways: Mapping[_State, list[_State]]) -> b
     return False
 
 
-def _next(state: _State, streams: Mapping[str, Config]) -> Iterator[_State]:
+def _next(state: _State, streams: Mapping[str, Config], copies: _Copies) -> Iterator[_State]:
     """Where an event goes that has come into a stream under a subject of that pattern."""
     name, came = state
     config = streams[name]
@@ -83,11 +99,8 @@ def _next(state: _State, streams: Mapping[str, Config]) -> Iterator[_State]:
     if republish and overlap(str(republish.get("src") or ">"), lies):
         to = subject_pattern.results(str(republish["dest"]))
         yield from ((other, to) for other, one in streams.items() if any(overlap(to, each) for each in _subjects(one)))
-    for other, one in streams.items():
-        for origin in (*(one.get("sources") or ()), *([one["mirror"]] if one.get("mirror") else [])):
-            # Another account's stream may have the same name.
-            if origin["name"] == name and not origin.get("external"):
-                yield from ((other, each) for each in _copied(origin, lies))
+    for other, origin in copies.get(name, ()):
+        yield from ((other, each) for each in _copied(origin, lies))
 
 
 def _copied(origin: Mapping[str, Any], lies: str) -> list[str]:

@@ -166,8 +166,10 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     # Discarded events never come back, and events stored by others go only with an edit.
     if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
-    # And nothing notifies us of a stream of others that closes a ring.
-    if result.functions.crowded or result.beyond or (result.observed.stream or {}).get("republish"):
+    # And nothing notifies us of a stream of others that closes a ring, in which one event becomes hundreds.
+    if (result.observed.stream or {}).get("republish"):
+        waits.append(LOOK_AGAIN)
+    if result.functions.crowded or result.beyond:
         waits.append(LOOK_FOR_ROOM)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)

@@ -115,7 +115,7 @@ class Admin:
         """
         async with self._streams_in_use:
             if to_change or clock.monotonic() > self._streams[0] + REMEMBERED_SECONDS:
-                self._streams = clock.monotonic(), [one["config"] async for one in self._api.streams()]
+                self._streams = clock.monotonic(), [one["config"] async for one in self._api.streams(whole=True)]
             yield self._streams[1]
 
     async def consumers(self, stream: str) -> list[Config]:

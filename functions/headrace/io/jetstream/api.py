@@ -68,13 +68,20 @@ class JetStreamApi:
         async for consumer in self._pages(f"CONSUMER.LIST.{stream}", "consumers", {}, timeout):
             yield consumer
 
-    async def streams(self, subject: str | None = None, *, timeout: float = 5.0) -> AsyncIterator[dict[str, Any]]:
-        """All streams of the account, or those that capture `subject`."""
-        async for stream in self._pages("STREAM.LIST", "streams", {"subject": subject} if subject else {}, timeout):
+    async def streams(
+        self, subject: str | None = None, *, timeout: float = 5.0, whole: bool = False
+    ) -> AsyncIterator[dict[str, Any]]:
+        """All streams of the account, or those that capture `subject`.
+
+        Args:
+            whole: raise Unavailable where a server of the cluster is away, and with it what it knows of its streams.
+        """
+        body = {"subject": subject} if subject else {}
+        async for stream in self._pages("STREAM.LIST", "streams", body, timeout, whole=whole):
             yield stream
 
     async def _pages(
-        self, subject: str, key: str, body: Mapping[str, Any], timeout: float
+        self, subject: str, key: str, body: Mapping[str, Any], timeout: float, *, whole: bool = False
     ) -> AsyncIterator[dict[str, Any]]:
         offset = 0
         while True:
@@ -85,6 +92,8 @@ class JetStreamApi:
                     return
                 raise
             items = page.get(key) or []
+            if whole and (absent := {*(page.get("missing") or ())} - {item["config"]["name"] for item in items}):
+                raise Unavailable(f"NATS does not know now of the streams {', '.join(sorted(absent))}")
             for item in items:
                 yield item
             offset += len(items)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.action import CreateStream, DeleteStream
 from headrace.core.nats.api_error import ApiError
+from headrace.core.nats.nats_wire.frames import Arrival
 from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
@@ -44,6 +48,16 @@ async def test_an_incomplete_list_of_consumers_is_not_taken_for_the_truth(absent
 
     with pytest.raises(Unavailable, match="KN_SUB_B"):
         await admin(page).consumers("ORDERS")
+
+
+async def test_an_incomplete_list_of_streams_is_not_taken_for_the_truth() -> None:
+    page = {"total": 2, "streams": [{"config": {"name": "A"}}], "missing": ["A", "B"]}
+    answers = AsyncMock(return_value=Arrival("_INBOX.a", data=json.dumps(page).encode()))
+    api = JetStreamApi(cast(Client, SimpleNamespace(request=answers)))
+
+    with pytest.raises(Unavailable, match=r"of the streams B$"):
+        async with Admin(api, JetStream(cast(Client, None), api)).streams(to_change=True):
+            pass
 
 
 @pytest.mark.parametrize("err_code", [10008, 10009])
