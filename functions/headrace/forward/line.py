@@ -66,7 +66,7 @@ class Line:
         self._ack = effects.ack
         self._effects = replace(effects, ack=self._settle)
         self._survey: Survey = effects.survey
-        # Messages whose ack is on its way: the server may count them no more, while they are still here.
+        # Messages whose ack is on its way, or was lost on it: the server may count them no more.
         self._settling: set[int] = set()
         self._tally = tally
         self._wake = wake
@@ -117,6 +117,7 @@ class Line:
             The rest of its way, to be awaited: to its subscriber when its turn comes, or back to the server.
         """
         key = self._key(message)
+        self._settling.discard(message.sequence)
         first = self._order.arrived(message.sequence, key, message.size, self._now())
         self._take_care(message, first)
         turn: asyncio.Future[Go | Postpone | GivenBack | Twin] = asyncio.get_running_loop().create_future()
@@ -168,8 +169,7 @@ class Line:
             # An unsettled message comes again after the ack wait; those behind it can't go before.
             self._apply(self._order.away(sequence, self._now() + ACK_WAIT.total_seconds(), self._now()))
             raise
-        finally:
-            self._settling.discard(sequence)
+        self._settling.discard(sequence)
         due = self._tally.due.get(sequence)
         if due is None:
             self._apply(self._order.settled(sequence, self._now()))

@@ -15,6 +15,7 @@ from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
 from headrace.core.delivery.stage_record import StageRecord
 from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.core.delivery.window import Window
+from headrace.core.errors import Unavailable
 from headrace.core.nats.jetstream import Message
 from headrace.forward import Survey
 from headrace.forward.line import Line
@@ -138,3 +139,27 @@ async def test_a_clock_that_was_set_back_puts_nothing_off_for_longer_than_a_retr
     due = NOON.timestamp() + 600
     await postpone(SECOND, whom, effects(settle=settle), Tally(), "a", due)
     assert naks == [b'-NAK {"delay":35000000000}']
+
+
+async def test_an_event_whose_ack_was_lost_on_its_way_does_not_hide_one_that_is_missing() -> None:
+    """Whether the server counts it, nobody knows until it comes again."""
+    without_key = {name: value for name, value in EVENT.items() if name != "ce-partitionkey"}
+
+    async def count() -> Unsettled:
+        return Unsettled(2, 3)  # the keyed one that is here, and the first, which is missing
+
+    async def no_records() -> Sequence[tuple[int, StageRecord]]:
+        return []
+
+    async def ack(_: Message) -> None:
+        raise Unavailable("the connection broke")
+
+    world = effects(survey=Survey(count, no_records, lambda _: None), ack=ack)
+    line = Line(WHOM, Window(4, 1024 * 1024, 1024), world, Tally(), lambda: None)
+    with pytest.raises(Unavailable):
+        await line.take(SECOND._replace(headers=without_key, delivered=2))()
+    keyed = asyncio.create_task(line.take(SECOND._replace(sequence=3))())
+    done, _ = await asyncio.wait([keyed], timeout=0.3)
+    assert not done
+    line.leave()
+    await keyed
