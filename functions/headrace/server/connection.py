@@ -155,8 +155,8 @@ class BoundedConnection(HttpToolsProtocol):
     def shutdown(self) -> None:
         self._ending = True
         if self._state is HELD:
-            # Nothing of what is left has begun.
-            self._cut()
+            # What is left may be the beginning of a large event: it has its turn first, which calls again.
+            return
         # A client in the middle of sending gets the same last moment on either way.
         self.take_kept()
         super().shutdown()

@@ -46,6 +46,7 @@ from headrace.server.states import (
     FREE,
     HEAD,
     HEADED,
+    HELD,
     KEPT,
     LACKING,
     NEXT,
@@ -195,8 +196,11 @@ class BoundedProtocol(BoundedConnection):
             self._parse()
 
     def take_turn(self) -> None:
+        held = self._state is HELD
         try:
             self._have_turn()
+            if held and self._ending:
+                self.shutdown()
         except Exception:  # a fault of ours ends this connection, as the loop ends it where one meets new bytes
             self.logger.exception("a turn failed")
             self.transport.abort()
@@ -300,6 +304,9 @@ class BoundedProtocol(BoundedConnection):
 
     def _wait_for_turn(self) -> None:
         """Read nothing more until what is left has had its turn."""
+        if self._state is FREE:
+            # The wait of an idle connection is over, and what is held now is as young as it is.
+            self._patience.over()
         self._happens(EARLY)
         self.flow.hold()
         self._hold_left()

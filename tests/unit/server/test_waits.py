@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
-from headrace.server.protocol import SMALL_BODY
+from headrace.server.protocol import BITE, SMALL_BODY
 from headrace.server.refusals import ANSWERS
 from headrace.server.states import ConnectionState
 from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, turns
 from tests.support.memory import taken_memory
+
+# What comes of it first is too much for one turn with others, and lacks too much for the short way.
+LARGE = ONE.replace(b"length: 1\r\n\r\n1", b"length: %d\r\n\r\n%b" % (3 * BITE, b"x" * 3 * BITE))
+BITE_OF_LARGE = 2 * BITE - 100
 
 
 async def test_at_shutdown_the_event_on_its_way_is_answered_and_the_connection_closed(
@@ -80,6 +84,49 @@ async def test_what_is_kept_has_no_more_time_by_asgi_and_what_comes_behind_it_ha
     assert (transport.written, transport.closed) == (BY_ASGI, False)
     clock.advance(1)
     assert (transport.written, transport.closed) == (BY_ASGI + ANSWERS[408], True)
+
+
+async def test_a_large_event_on_a_connection_that_was_idle_is_as_young_as_it_is(
+    application, transport, connection, clock
+):
+    connection.data_received(ONE)
+    application.answers.pop()(STORED)
+    clock.advance(3)
+    connection.data_received(LARGE[:BITE_OF_LARGE])
+    # Or, among half bodies that came meanwhile, it would be the oldest, and would have to go.
+    assert (connection.holds_since(), connection.waited_since()) == (clock.time(), None)
+    await turns()
+    assert (connection.holds_since(), connection.waited_since()) == (clock.time(), clock.time())
+    connection.data_received(LARGE[BITE_OF_LARGE:])
+    await turns()
+    assert transport.written == ACCEPTED + BY_ASGI
+
+
+async def test_at_shutdown_a_large_event_that_waits_for_its_turn_gets_the_last_moment_too(
+    application, transport, connection, clock
+):
+    connection.data_received(LARGE[:BITE_OF_LARGE])
+    connection.shutdown()
+    await turns()
+    clock.advance(LAST_SECONDS - 0.1)
+    assert transport.written == b""
+    connection.data_received(LARGE[BITE_OF_LARGE:])
+    await turns()
+    assert transport.written == BY_ASGI.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    assert transport.closed
+
+
+async def test_and_no_more_than_that(application, transport, connection, clock):
+    connection.data_received(LARGE[:BITE_OF_LARGE])
+    connection.shutdown()
+    await turns()
+    clock.advance(LAST_SECONDS - 0.1)
+    connection.data_received(LARGE[BITE_OF_LARGE:-1])
+    await turns()
+    clock.advance(0.2)
+    assert transport.written == ANSWERS[503]
+    connection.connection_lost(None)
+    await turns()
 
 
 @pytest.mark.parametrize("idle", [0, 90], ids=["on a new connection", "on one that was idle"])
