@@ -8,7 +8,7 @@ puller until it has not heard of the pin for `PIN_TIMEOUT`, or the pin is given 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from headrace.core.delivery.order_spec import GROUP
@@ -37,11 +37,11 @@ class Pin:
         """The fields of a pull request that carry the group and the pin."""
         return b',"group":"%s"' % GROUP.encode() + (b',"id":"%s"' % self._id.encode() if self._id else b"")
 
-    def seen(self, headers: Mapping[str, str], inbox: str) -> None:
+    def seen(self, headers: Mapping[str, str], inbox: Callable[[], str]) -> None:
         """Take the pin's id from the headers of a message.
 
         Args:
-            inbox: for the server's complaints about a renewal.
+            inbox: the subject for the server's complaints about a renewal that is sent now.
         """
         if not self._id and (id := headers.get(HEADER, "")).isalnum():
             self._id = id
@@ -67,11 +67,11 @@ class Pin:
                 # NATS 2.11 serves the waiting pulls only when another pull comes.
                 await self._ask(id, "")
 
-    async def _renew(self, inbox: str) -> None:
+    async def _renew(self, inbox: Callable[[], str]) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             with suppress(HeadraceError):
-                await self._ask(self._id, inbox)
+                await self._ask(self._id, inbox())
 
     async def _ask(self, id: str, inbox: str) -> None:
         """Pull for a message of one byte. No message is that short: the pull is a sign of life and brings nothing."""

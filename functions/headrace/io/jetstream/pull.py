@@ -2,7 +2,8 @@
 
 NATS can't cancel a pull: messages may come until the request expires, so the inbox stays open until then and hands on
 every arrival, wanted or not. No client repeats a pull after a reconnect, so a broken connection ends the open pull here
-and the lease asks again.
+and the lease asks again. After a move to another connection the inbox is a new one: what the former server has sent
+already still comes, and nothing comes over both.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class PullInbox:
         self._consumer = consumer
         self._on_message = on_message
         self._on_end = on_end
-        self._prefix = client.new_inbox()
+        # The inbox of the latest pull.
+        self._inbox = ""
         self._subscription: NatsSubscription | None = None
         self._serial = 0
         self._remaining = 0
@@ -81,7 +83,7 @@ class PullInbox:
         Unavailable: NATS is away.
         """
         await self._client.ready(CONNECT_SECONDS)
-        self._subscription = await self._client.subscribe(f"{self._prefix}.*", self._on_arrival, self._on_pull_run)
+        self._subscription = await self._client.subscribe_inbox(self._on_arrival, self._on_pull_run)
         self._client.on_disconnect.append(self._on_disconnect)
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
@@ -96,12 +98,14 @@ class PullInbox:
         seconds = expires.total_seconds()
         self.said = ""
         self._serial += 1
+        if self._subscription is not None:
+            self._inbox = self._subscription.inbox
         self._remaining, self._ends_as = batch, PullEnd.FILLED
         self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._on_silence)
         more = self._pin.pull_fields if self._pin is not None else b""
         request = b'{"batch":%d,"expires":%d,"max_bytes":%d%b}' % (batch, int(seconds * 1e9), max_bytes, more)
         try:
-            await self._client.publish(self._subject, request, reply=f"{self._prefix}.{self._serial}")
+            await self._client.publish(self._subject, request, reply=f"{self._inbox}.{self._serial}")
         except Unavailable:
             self._clear()
             raise
@@ -132,7 +136,7 @@ class PullInbox:
             self._on_status(arrival)
             return
         if self._pin is not None:
-            self._pin.seen(arrival.headers, f"{self._prefix}.pin")
+            self._pin.seen(arrival.headers, lambda: f"{self._inbox}.pin")
         self._hand_on(Message(arrival.subject, arrival.headers, arrival.data, arrival.reply, *tokens))
 
     def _on_pull_run(self, run: PullRun) -> None:
@@ -173,7 +177,8 @@ class PullInbox:
             self._end(self._ends_as)
 
     def _on_status(self, arrival: Arrival) -> None:
-        self._client.note_answer(came=True)
+        if arrival.status != "503":
+            self._client.note_answer(came=True)
         end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.OUSTED and self._pin is not None:
             # The status answers a pull or a renewal of the pin; either way another lease has the consumer now.
@@ -181,7 +186,7 @@ class PullInbox:
             self._clear()
             self._on_end(end)
             return
-        if arrival.subject != f"{self._prefix}.{self._serial}":
+        if arrival.subject != f"{self._inbox}.{self._serial}":
             return
         if end is PullEnd.LIMITED:
             limits = self._limits.and_also(told_limits(arrival.description))

@@ -48,6 +48,8 @@ class Client:
         self.on_disconnect: list[Callable[[], None]] = []
         self._sids = itertools.count(1)
         self._subjects: dict[int, str] = {}
+        # Subscriptions below an inbox of their own.
+        self._inboxes: set[int] = set()
         self._routes = Routes()
         self._inbox_open: int | None = None
         self._refusals: set[str] = set()
@@ -190,10 +192,21 @@ class Client:
             self, self._subscribe(subject, on_arrival, on_pull_run and _by_kind(on_arrival, on_pull_run))
         )
 
+    async def subscribe_inbox(self, on_arrival: OnArrival, on_pull_run: OnPullRun) -> NatsSubscription:
+        """`subscribe` to all that is below a new inbox of our own, which is a new one again after each move."""
+        subscription = await self.subscribe(f"{self.new_inbox()}.*", on_arrival, on_pull_run)
+        self._inboxes.add(subscription.sid)
+        return subscription
+
+    def subject(self, sid: int) -> str:
+        """What a subscription listens to now; for `NatsSubscription` only."""
+        return self._subjects[sid]
+
     def unsubscribe(self, sid: int) -> None:
         """End a subscription; for `NatsSubscription` only."""
         if self._routes.arrivals.pop(sid, None) is not None:
             self._routes.runs.pop(sid, None)
+            self._inboxes.discard(sid)
             del self._subjects[sid]
             if self._upkeep.link is not None:
                 self._upkeep.link.send(nats_wire.unsubscribe(sid))
@@ -272,14 +285,19 @@ class Client:
             self._upkeep.link.send(frame)
         return sid
 
-    def _on_link(self, link: Link) -> None:
-        if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
-            # We come as another user, with another inbox prefix. Answers of the old server come by the old number.
+    def _on_link(self, link: Link, old: Link | None) -> None:
+        self._answers.heard = True
+        if old is not None or not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
+            # Both links of a move live for a moment: what was asked over one must come over that one, and not over
+            # both. Or we come as another user, with another prefix. What is on its way comes by the old numbers.
             self._answers.move(self.new_inbox())
+            self._subjects |= {sid: f"{self.new_inbox()}.*" for sid in self._inboxes}
             if self._inbox_open is not None:
                 self._subjects[self._inbox_open] = self._answers.subject
         for sid, subject in self._subjects.items():
             link.send(nats_wire.subscribe(subject, sid))
+            if old is not None and sid != self._inbox_open:
+                old.send(nats_wire.unsubscribe(sid))
 
     def _on_lost(self) -> None:
         self._answers.broke()
@@ -315,19 +333,28 @@ def _by_kind(on_arrival: OnArrival, on_pull_run: OnPullRun) -> OnRun:
 
 
 class NatsSubscription:
-    """A subscription to a subject, until it is closed."""
+    """A subscription to a subject, until it is closed.
+
+    Attributes:
+        sid: its number, over all connections.
+    """
 
     def __init__(self, client: Client, sid: int) -> None:
         self._client = client
-        self._sid = sid
+        self.sid = sid
+
+    @property
+    def inbox(self) -> str:
+        """Of a `subscribe_inbox` that has not ended: the inbox to be named in a question that is sent now."""
+        return self._client.subject(self.sid).removesuffix(".*")
 
     async def drain(self, timeout: float) -> None:
         """Tell the server to send no more, wait for the messages on their way, and close.
 
         It never raises: without a connection, or after `timeout` seconds, the subscription is gone as well.
         """
-        await self._client.drain(self._sid, timeout)
+        await self._client.drain(self.sid, timeout)
 
     async def close(self) -> None:
         """End the subscription, with or without a connection."""
-        self._client.unsubscribe(self._sid)
+        self._client.unsubscribe(self.sid)

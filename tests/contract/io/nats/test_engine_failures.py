@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from headrace.core.errors import HeadraceError, Refused
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.contract import Arrival, Broken
+from headrace.io.nats.engine.answers import SILENT_SECONDS
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.waiting import until
 
@@ -199,6 +201,47 @@ async def test_a_faulty_subscriber_costs_neither_the_connection_nor_the_messages
     await until("all came", lambda: len(heard) == 10)
     assert [type(error) for error in reported] == [RuntimeError] * 10
     assert not lost
+
+
+@one_loop
+async def test_a_question_that_the_former_server_did_not_answer_does_not_count_for_the_next(nats_server):
+    # A name, since it may stand for another server.
+    async with opened(f"nats://localhost:{nats_server.port}") as client:
+        await client.subscribe("deaf", lambda _: None)
+        await client.ready(5)
+        moved = disconnects(client)
+
+        async def is_not_answered() -> None:
+            with pytest.raises(Unavailable):
+                await client.request("deaf", timeout=0.1)
+
+        await is_not_answered()
+        nats_server.restart()
+        await until("the end is noticed", lambda: bool(moved))
+        await client.ready(5)
+        await asyncio.sleep(SILENT_SECONDS)
+        await is_not_answered()
+        await asyncio.sleep(0.2)
+        assert len(moved) == 1
+        await asyncio.sleep(SILENT_SECONDS)
+        await is_not_answered()
+        await until("it is left after two", lambda: len(moved) == 2)
+
+
+@one_loop
+async def test_no_way_out_of_a_connection_that_lives_is_no_loss_of_it(nats_server):
+    async with opened(f"{nats_server.url},nats://127.0.0.1:{free_port()}") as client:
+        await client.ready(5)
+        with capture_logs() as logged:
+            client._upkeep.leave()
+            await until("it has tried", lambda: len(logged) == 1)
+            nats_server.kill()
+            await until("the end is noticed", lambda: len(logged) >= 3)
+    assert [(line["log_level"], line["event"]) for line in logged[:3]] == [
+        ("debug", "cannot connect to NATS"),
+        ("warning", "connection to NATS lost"),
+        ("debug", "cannot connect to NATS"),
+    ]
 
 
 HELLO = b'INFO {"max_payload":1048576}\r\n'

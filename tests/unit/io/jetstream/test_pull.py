@@ -26,17 +26,21 @@ class FakeClient:
         self.on_arrival: OnArrival
         self.on_pull_run: OnPullRun
 
-    def new_inbox(self) -> str:
-        return "_INBOX.a"
-
     async def ready(self, timeout: float) -> None: ...
 
     async def publish(self, subject: str, data: bytes, *, reply: str) -> None: ...
 
     def note_answer(self, *, came: bool) -> None: ...
 
-    async def subscribe(self, _subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun) -> None:
+    async def subscribe_inbox(self, on_arrival: OnArrival, on_pull_run: OnPullRun) -> FakeSubscription:
         self.on_arrival, self.on_pull_run = on_arrival, on_pull_run
+        return FakeSubscription()
+
+
+class FakeSubscription:
+    inbox = "_INBOX.a"
+
+    async def close(self) -> None: ...
 
 
 def said(replies: list[str]) -> bytes:

@@ -41,13 +41,13 @@ class LinkOwner:
     """The callbacks of an upkeep; they run inside the loop's callbacks.
 
     Attributes:
-        on_link: a new link, before any other part sends on it.
+        on_link: a new link, before any other part sends on it; and the one that it takes over from, if that lives.
         on_lost: the link is gone.
         on_moved: another link has taken over; it returns a coroutine, and the old link is closed after that has ended.
         on_error: the server refused one operation.
     """
 
-    on_link: Callable[[Link], None]
+    on_link: Callable[[Link, Link | None], None]
     on_lost: Callable[[], None]
     on_moved: Callable[[], Coroutine[Any, Any, None]]
     on_error: Callable[[ServerError], None]
@@ -230,7 +230,7 @@ class Upkeep:
         edited = self._entry is not None and self._entry.print != entry.print
         self._entry, self._not_let_in = entry, ""
         self.inbox_prefix = entry.settings.inbox_prefix
-        self._owner.on_link(link)
+        self._owner.on_link(link, old)
         self._on_info(link, link.info)
         self._up.set()
         if old is not None:
@@ -276,7 +276,7 @@ class Upkeep:
             # Logged also after "lost": waiting alone will not cure it.
             self._told |= {"refused", "lost"}
             _log.warning("cannot log in to NATS, still trying", server=address, error=str(error))
-        elif "lost" not in self._told:
+        elif self.link is None and "lost" not in self._told:
             self._told.add("lost")
             _log.warning("cannot connect to NATS, still trying", server=address, error=str(error))
         else:
