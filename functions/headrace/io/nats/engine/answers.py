@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -15,6 +16,11 @@ from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
 _NEVER = float("inf")
 # So long after the first question in a row whose time was up the next one means that nobody answers.
 SILENT_SECONDS = 2.0
+# A server that is cut from its cluster does answer: that JetStream has no leader (10008), that a publish which is sent
+# again is still under way (10158), or that nobody listens (503), as it does where a stream does not exist. The errors
+# count as no answer, and "no responders" as nothing at all.
+_UNABLE = re.compile(rb'"err_code":10(?:008|158),')
+_LONGEST_ERROR = 400
 # A line has some hundred bytes at most; beyond so many subjects all lines are encoded anew.
 MOST_LINES = 1024
 
@@ -30,13 +36,13 @@ class Answers:
         stem: the beginning of all reply subjects, the dot included.
         subject: to subscribe to.
         serial: digits of the next question's number.
-        heard: has anything been answered since the last question whose time was up?
+        heard: has anything been answered since the last question that was not, and since the link is new?
         lines: the beginning of a question to a subject, by `nats_wire.question_line`; few subjects are asked often.
     """
 
     def __init__(self, inbox: str, on_silence: Callable[[], None]) -> None:
         """Args:
-        on_silence: called when questions were asked for some seconds, and none was answered.
+        on_silence: called when questions were asked for some seconds, and the server was able to answer none.
         """
         self.lines: dict[str, bytes] = {}
         self.move(inbox)
@@ -93,7 +99,8 @@ class Answers:
 
     def arrived(self, answer: Arrival) -> None:
         """Hand an answer to its request; a late answer has none and is dropped."""
-        self.heard = True
+        if answer.status != "503":
+            self._weigh((answer.data,))
         serial = answer.subject.rpartition(".")[2].encode("utf-8", "surrogateescape")
         awaited = self._awaited.pop(serial, None)
         if awaited is not None:
@@ -105,7 +112,7 @@ class Answers:
             for arrival in run.arrivals():
                 self.arrived(arrival)
             return
-        self.heard = True
+        self._weigh(run.answers)
         awaited, stem, sid = self._awaited, self.stem, run.sid
         for serial, data in zip(run.numbers, run.answers, strict=True):
             asked = awaited.pop(serial, None)
@@ -121,8 +128,16 @@ class Answers:
             elif not asker.done():
                 asker.set_result(new_tuple(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
 
+    def _weigh(self, answers: Iterable[bytes]) -> None:
+        """Was the server able to answer any of these?"""
+        for answer in answers:
+            if len(answer) > _LONGEST_ERROR or b'"error"' not in answer or not _UNABLE.search(answer):
+                self.heard = True
+                return
+        self.missed(asyncio.get_running_loop().time())
+
     def missed(self, now: float) -> None:
-        """The time of a question is up; `heard` is set with each answer."""
+        """The time of a question is up, or the server was unable to answer it; `heard` is set with each answer."""
         if self.heard:
             self.heard, self._silent_since = False, now
         elif now >= self._silent_since + SILENT_SECONDS:
