@@ -1,7 +1,8 @@
-"""The clocks of this process: whoever needs the time asks here, at the moment when it is needed.
+"""The clocks of this process, but for the event loop's own, by which waits and deadlines go.
 
-They are attributes of this module, so that one place decides what time it is for all of Headrace: a simulation sets
-them to its own. Values and stories of `headrace.core` and beside `headrace.io` get a clock as an argument.
+Whoever needs another time asks here, at the moment when it is needed. These are attributes of this module, so that one
+place decides what time it is for all of Headrace: a simulation sets them, and the loop's clock as well, to its own.
+Values and stories of `headrace.core` and beside `headrace.io` get a clock as an argument.
 """
 
 from __future__ import annotations
