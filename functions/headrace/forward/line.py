@@ -75,6 +75,9 @@ class Line:
         self._order = Order(ROOM, most_bytes)
         self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
+        # Have the records been read since the line was last open? Until it opens again nobody writes one that it does
+        # not know, however often a pull breaks and the take-over begins anew.
+        self._is_read = False
         self._careful = 1
         # Did the latest pull go past the waiting messages, to look for other keys?
         self._looking = False
@@ -221,15 +224,16 @@ class Line:
     async def _take_over(self) -> None:
         """Wait until every event that was left unsettled before is accounted for."""
         ends = self._effects.monotonic() + LONGEST_TAKE_OVER
-        pause, is_read = FIRST_LOOK, False
+        pause = FIRST_LOOK
         while (missing := await self._missing()) and self._effects.monotonic() < ends:
-            if not is_read:
-                is_read = await self._read_records()
+            if not self._is_read:
+                self._is_read = await self._read_records()
                 continue
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_LOOK)
         if missing:
             self._survey.overdue(missing)
+        self._is_read = False
         self._apply(self._order.opened(self._now()))
         self._careful = 1
         self._pause = self.not_before = 0.0

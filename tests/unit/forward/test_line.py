@@ -103,6 +103,33 @@ async def test_after_a_broken_pull_an_event_waits_for_what_was_lost_on_its_way()
     line.leave()
 
 
+async def test_pulls_that_break_one_after_another_have_the_records_read_once_until_the_line_is_open() -> None:
+    unsettled, read = [2], list[int]()
+
+    async def count() -> Unsettled:
+        return Unsettled(unsettled[0], 3)
+
+    async def records() -> Sequence[tuple[int, StageRecord]]:
+        read.append(len(read))
+        return []
+
+    async def broken(times: int) -> None:
+        for _ in range(times):
+            line.broke()
+            await asyncio.sleep(0.05)
+
+    world = effects(survey=Survey(count, records, lambda _: None))
+    line = Line(WHOM, Window(4, 1024 * 1024, 1024), world, Tally(), lambda: None)
+    second = asyncio.create_task(line.take(SECOND)())
+    await broken(4)
+    assert read == [0]
+    unsettled[0] = 1
+    await second
+    await broken(4)
+    assert read == [0, 1]
+    line.leave()
+
+
 async def test_an_event_whose_ack_is_on_its_way_does_not_hide_one_that_is_missing() -> None:
     """The server counts it no more, and it is still here until its record is deleted."""
     unsettled, acked = [3], asyncio.Event()
