@@ -14,7 +14,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 HEAD = b"POST /shop/orders HTTP/1.1\r\nhost: x\r\n"
@@ -157,9 +156,6 @@ class Strangers:
 
 def main() -> int:
     os.nice(30)
-    with suppress(OSError):
-        # Strangers have machines of their own; here they have what cores their bench has left them.
-        os.sched_setaffinity(0, set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0))
     name, port, seconds, *count = sys.argv[1:]
     attack = ATTACKS[name]
     if count:
