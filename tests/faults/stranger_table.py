@@ -23,14 +23,15 @@ HEAD = """<!-- strangers: written by `task faults:strangers` -->
 Each function is a real process in a memory cgroup of 256 MiB ({python}, Linux {kernel}, {date}).
 Before any token is looked at, 20 connections attack it, or as many as the row says; those that are closed come again.
 Beside them one honest client sends 100 requests a second on one connection: events to `receive`, readiness probes,
-which ask NATS, to the others. The attackers are one process at nice 10; all share two cores, with other work, which
-only ever adds to times: so the times are those of the round with the least of it. Cells are resident MiB at the
-start, at most and at the end, and the honest client's p99 in ms without the attack and beside it. *elsewhere* is its
-p99 while the same strangers attack another process of the same kind: what they cost the machine, which no function can
-spare its client. *before* is the code that parsed ahead (ADR 053), in one round. Of the honest client's events {lost}
-that were answered with 202 are missing in the stream; {failed} of its requests had no good answer. The p99 beside the
-attack is within 3 times of the p99 alone in {within} of {count} rows; in {excused} of the others it is within 1.5 times
-of the p99 elsewhere.
+which ask NATS, to the others. The function has one of two cores; NATS, the client and the attackers, one process at
+nice 10, share the other. What else the machine does only ever adds to times: so the times are those of the round with
+the least of it. Cells are resident MiB at the start, at most and at the end, and the honest client's p99 in ms without
+the attack and beside it. *elsewhere* is its p99 while the same strangers attack another process of the same kind, on
+the function's core: what they cost the machine, which no function can spare its client. *before* is the code that
+parsed ahead (ADR 053), in one round, with all on both cores. Of the honest client's events {lost} that were answered
+with 202 are missing in the stream; {failed} of its requests had no good answer. The p99 beside the attack is within 3
+times of the p99 alone in {within} of {count} rows; in {excused} of the others it is within 1.5 times of the p99
+elsewhere.
 
 | attack | function | MiB before | MiB now | p99 before | p99 now | p99 elsewhere |
 | --- | --- | --- | --- | --- | --- | --- |

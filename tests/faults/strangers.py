@@ -1,9 +1,9 @@
 """`python -m tests.faults.strangers`: each attack of a stranger on each function, in 256 MiB, and what it costs others.
 
 Beside the attack one honest client asks at a steady rate: of `receive` it is a producer, of the others a readiness
-probe, which asks NATS. Strangers are a process of their own, niced, so that on a machine with few cores it is the
-function that they hold up, and not the client. What they take of the machine all the same is seen where they attack
-another process of the same kind: less no function can cost its client.
+probe, which asks NATS. The function has one core, as its pod would have, and the rest are for NATS, the client and the
+strangers, a process of their own that is niced: so it is the function that they hold up, and not the client. What they
+take of the machine all the same is seen where they attack another process of the same kind, on the function's core.
 """
 
 from __future__ import annotations
@@ -148,9 +148,13 @@ async def _attack(
 ) -> set[str]:
     """The ids that the honest client was told are accepted."""
     confined, twin = pair
+    if cores := os.sched_getaffinity(0) - {0}:
+        os.sched_setaffinity(0, cores)
+        for one in pair:
+            os.sched_setaffinity(one.pid, {0})
     await Honest(url).ask(1, "warm")
     alone, elsewhere, beside = Honest(url), Honest(url), Honest(url)
-    await alone.ask(seconds / 2, "alone")
+    await alone.ask(seconds, "alone")
     outcome.start = confined.resident()
     await _beside(elsewhere, "elsewhere", outcome.attack, twin.port, seconds, count)
     twin.stop()
