@@ -28,7 +28,7 @@ EPOCH = 1_790_000_000.0
 TOKEN = "the-token-of-a-history"
 OURS = ("HEADRACE_", "NATS_", "RECEIVE_", "FORWARD_", "OTEL_")
 # Kept objects are looked through after so many histories: the looks are most of the time that a short history takes.
-HISTORIES_PER_COLLECTION = 25
+HISTORIES_PER_COLLECTION = 10
 
 Note = Callable[[str, str, dict[str, Any]], None]
 """Hears each line of the log that is a warning or worse: level, words, values."""

@@ -158,28 +158,26 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if not ready:
                 self._wait(ready)
             if pick is None:
-                self._call(ready.popleft())
+                handle = ready.popleft()
             else:
                 if len(ready) > 1:
                     chosen = pick(len(ready))
                     ready[chosen], ready[-1] = ready[-1], ready[chosen]
-                self._call(ready.pop())
-
-    def _call(self, handle: Handle) -> None:
-        callback, process = handle.callback, handle.process
-        if callback is None:
-            return
-        if process is not None:
-            if process.dead:
-                return
-            if process.thaws > self.now:
-                self._put(process.thaws, handle)
-                return
-        self.callbacks += 1
-        try:
-            handle.context.run(callback, *handle.arguments)
-        except Exception as error:  # noqa: BLE001  # as in asyncio: it is told, and the loop goes on
-            self.call_exception_handler({"message": f"callback {callback!r} failed", "exception": error})
+                handle = ready.pop()
+            callback, process = handle.callback, handle.process
+            if callback is None:
+                continue
+            if process is not None:
+                if process.dead:
+                    continue
+                if process.thaws > self.now:
+                    self._put(process.thaws, handle)
+                    continue
+            self.callbacks += 1
+            try:
+                handle.context.run(callback, *handle.arguments)
+            except Exception as error:  # noqa: BLE001  # as in asyncio: it is told, and the loop goes on
+                self.call_exception_handler({"message": f"callback {callback!r} failed", "exception": error})
 
     def _wait(self, ready: Any) -> None:
         """Go to the time of the next timer."""

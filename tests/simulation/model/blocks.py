@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _PLAIN = b"NATS/1.0\r\n"
 
@@ -41,9 +42,14 @@ def without_status(block: bytes) -> bytes:
 def moment(nanoseconds: int) -> str:
     """A time as Go writes it, with as many digits as it needs."""
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    text = _second(seconds)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{text}{fraction}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def from_moment(text: str) -> int:

@@ -70,6 +70,8 @@ class Stock:
         for _ in range(LOOKS):
             await asyncio.sleep(LOOK_SECONDS)
             looks.append(self._alive())
+            if all(count <= ledger.baseline.get(name, 0) for name, count in looks[-1].items()):
+                break
         if ledger.baseline:
             ledger.at_rest = {name: min(look.get(name, 0) for look in looks) for name in looks[0]}
         self.look()

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from headrace.core import duration, names
 from headrace.core.delivery import placement_spec
@@ -193,8 +194,9 @@ def from_metadata(metadata: Mapping[str, str] | None) -> Subscriber | None:
     return None if text is None else from_json(text)
 
 
+@lru_cache(maxsize=1024)
 def from_json(text: str) -> Subscriber:
-    """The inverse of `Subscriber.to_json`.
+    """The inverse of `Subscriber.to_json`; a scaler reads the same texts every few seconds.
 
     Raises:
         InvalidSpec: naming the damaged field.

@@ -20,6 +20,7 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _NAME = re.compile(r"[0-9a-z._-]+")
 # The two IDNA standards make different names of these, so that the event could reach a stranger.
 _AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
+_BLANK = re.compile("[\\x00-\\x20\\x7f-\\x9f]")
 _DELIMITERS = ("/", "?", "#", ":", "\\")
 _AT_SIGNS = "@\uff20\ufe6b"
 # Characters of a name in DNS; a label has 63, which IDNA checks.
@@ -37,7 +38,7 @@ def checked_uri(uri: str, *, field: str) -> str:
     """
     text = uri if "://" in uri else f"http://{uri}"
     named = f"{field} {redacted(uri)}"
-    if any(ord(char) <= 0x20 or 0x7F <= ord(char) <= 0x9F for char in text):
+    if _BLANK.search(text):
         raise InvalidSpec(f"{named} holds blanks or control characters: percent-encode them", field=field)
     # The address of a failed delivery becomes an attribute of the dead letter.
     if not is_value(text):
