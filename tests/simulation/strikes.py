@@ -38,6 +38,7 @@ class Strikes:
         self._waiting = [fault for fault in world.plan.faults if fault.frame is not None]
         self._seen: Counter[tuple[Verb, str]] = Counter()
         self._counting = False
+        self._troubles: list[Trouble] = []
         # When all that strikes at a time has done so.
         self.over_at = 0.0
 
@@ -201,14 +202,11 @@ class Strikes:
                 self._later(fault.seconds, lambda one=stream: one.__dict__.pop("refusal", None))
 
     def _no_leader(self, fault: Fault, _: Strike) -> None:
-        model, trouble = self._world.model, _TROUBLES[int(fault.values[0]) if fault.values else 0]
-        before = model.refuse
-        model.refuse = lambda _verb, _subject: trouble
-
-        def over() -> None:
-            model.refuse = before
-
-        self._later(fault.seconds, over)
+        # Of several at once the latest counts.
+        troubles = self._troubles
+        troubles.append(_TROUBLES[int(fault.values[0]) if fault.values else 0])
+        self._world.model.refuse = lambda _verb, _subject: troubles[-1] if troubles else None
+        self._later(fault.seconds, troubles.remove, troubles[-1])
 
     def _edit(self, fault: Fault, _: Strike) -> bool:
         return self._world.edit(fault.target, int(fault.values[0]) if fault.values else 0)

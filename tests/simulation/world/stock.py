@@ -17,7 +17,8 @@ from tests.simulation.world.world import MOST_LEASES, OPERATOR, PROCESS_BYTES, W
 IN_HAND = (families.WAITING_BYTES, families.IN_FLIGHT, families.IN_FLIGHT_BYTES)
 # Each lease may ask for so much beside what all together may have.
 MOST_IN_HAND = PROCESS_BYTES + MOST_LEASES * byte_pool.LEAST
-LOOKS, LOOK_SECONDS = 4, 0.7
+# A pass asks one question after the other, and each may take a passage's longest.
+LOOKS, LOOK_SECONDS = 20, 0.7
 
 
 class Stock:
