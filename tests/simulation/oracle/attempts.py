@@ -7,6 +7,7 @@ counted needs an excuse: a strike between the event's delivery to that `forward`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.simulation.faults import Kind
 from tests.simulation.ledger import FOR_EVER, Act, Post
@@ -83,30 +84,51 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
     posts = journey.of(role)
     if not posts:
         return
-    most, place = 1 + _most_retries(history, journey), stage_of(role)
-    uncounted, known, known_at = 0, 0, FOR_EVER
-    for post, following in zip(posts, [*posts[1:], None], strict=True):
-        until = following.at if following is not None else FOR_EVER
-        if following is not None and _went_on_after_the_end(history, journey, post, following):
+    most, place, uncounted = 1 + _most_retries(history, journey), stage_of(role), 0
+    for post, following in pairwise(posts):
+        if _went_on_after_the_end(history, journey, post, following):
             words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
-        if journey.is_fresh(post) or history.forgotten(journey.name, known_at, until):
-            known = 0
-        records = [act for act in journey.between(post.at, until, "ASIDE") if len(act.attempts) > place]
-        most_told = max(records, key=lambda act: act.attempts[place], default=None)
-        if most_told is not None and most_told.attempts[place] > known:
-            known, known_at = most_told.attempts[place], most_told.at
-        elif following is not None:
-            uncounted += 1
-            if not _uncounted_by_a_strike(history, journey, post, following):
-                words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
-                yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
-                return
+        if _is_counted(history, journey, post, place):
+            continue
+        uncounted += 1
+        if not _uncounted_by_a_strike(history, journey, post, following):
+            words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
+            yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
+            return
     # A kept connection that broke without a byte of an answer does not end a stage (ADR 057).
     most += any(post.status is None for post in posts[most - 1 :])
     if len(posts) > most + uncounted and not _begun_anew(history, journey, posts):
         words = f"{len(posts)} POSTs to {journey.name} {role}: {most} are allowed, and {uncounted} are not on record"
         yield Failure(Invariant.ATTEMPTS, words, journey.event, posts[-1].at)
+
+
+def _is_counted(history: History, journey: Journey, post: Post, place: int) -> bool:
+    """Has its `forward` recorded one attempt more than it had found on record?
+
+    By the `forward`, since after a strike two may have the event in hand, and each goes on from what it has found.
+    """
+    again = (one.at for one in journey.posts if one.host == post.host and one.role == post.role and one.at > post.at)
+    until = next(again, FOR_EVER)
+    told = [one for one in journey.between(post.at, until, "ASIDE") if one.host in ("", post.host) and one.attempts]
+    return any(one.attempts[place] > _found_on_record(history, journey, post, place) for one in told)
+
+
+def _found_on_record(history: History, journey: Journey, post: Post, place: int) -> int:
+    """The attempts on record when the event came to that `forward`, or a moment later, the fewest of them."""
+    if journey.is_fresh(post):
+        # Then no record is looked for.
+        return 0
+    since, before, found, kept_at = journey.delivered(post), 0, [], 0.0
+    for act in journey.between(0.0, post.at, "ASIDE", "PURGE"):
+        if act.verb == "PURGE" or act.attempts:
+            now, kept_at = act.attempts[place] if act.attempts else 0, act.at
+            if act.at > since:
+                found.append(now)
+            else:
+                before = now
+    # Power may have taken a record, or all of them.
+    return 0 if history.loses_power(kept_at, post.at) else min([before, *found])
 
 
 def _went_on_after_the_end(history: History, journey: Journey, post: Post, following: Post) -> bool:

@@ -125,9 +125,9 @@ class History:
         """Did somebody delete a consumer by hand?"""
         return any(one.fault.kind is Kind.EDIT and DELETED in one.fault.values for one in self.ledger.strikes)
 
-    def loses_power(self, since: float) -> bool:
+    def loses_power(self, since: float, until: float = FOR_EVER) -> bool:
         """Did power fail, and take what was not synced then, after that moment?"""
-        return any(one.fault.kind is Kind.POWER and one.at >= since for one in self.ledger.strikes)
+        return any(one.fault.kind is Kind.POWER and since <= one.at <= until for one in self.ledger.strikes)
 
     def struck_by(self, *kinds: Kind) -> bool:
         return any(strike.fault.kind in kinds for strike in self.ledger.strikes)
