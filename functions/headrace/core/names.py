@@ -212,6 +212,11 @@ def wake_subject(stream: str) -> str:
     return f"headrace.wake.{stream}"
 
 
+def kinds_subject(place: str) -> str:
+    """Where the `receive` of a namespace tells, in core NATS, of new kinds of events."""
+    return f"headrace.types.{place}"
+
+
 def labels(subject: str) -> tuple[str, str]:
     """Namespace and name of a channel by its subject, for display; a name that is not plain in its shortened form."""
     namespace, _, rest = subject.partition(".")

@@ -9,6 +9,7 @@ from functools import partial
 from headrace.core import names
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
 from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.event_kinds import EventKinds
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Request, Response
 from headrace.core.http import request as http_request
@@ -71,6 +72,7 @@ class Receiving:
             refuse=self._refuse_on_short_way,
             traced=None if self._tracing is None else self._is_traced,
             claims=claims,
+            kinds=EventKinds(),
         )
         self.intake = Intake(self._effects, self._waiting)
 

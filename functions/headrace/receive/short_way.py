@@ -55,7 +55,7 @@ class Intake:
             if isinstance(outcome, HeadraceError):
                 effects.refuse(message.subject, outcome, answer)
                 return
-            for response in conclusion(outcome, post.claim, effects):
+            for response in conclusion(message, outcome, post.claim, effects):
                 answer(response)
             effects.stored(message.subject, outcome, effects.monotonic() - began)
 

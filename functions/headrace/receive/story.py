@@ -1,4 +1,4 @@
-"""`receive`: decode, name, publish, answer, wake; in that order.
+"""`receive`: decode, name, publish, answer, wake, and note the kind; in that order.
 
 The story owns the order of effects of an accepted event, for both ways of an event, and the table of answers; the
 effects arrive as arguments. It answers 202 only after JetStream has acknowledged the event, and hints only after the
@@ -15,6 +15,7 @@ from typing import TypeAlias
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event import http_codec, nats_codec
 from headrace.core.event.delivery_claim import CLAIM, DUPLICATE, OF_DELIVERY, OF_EVENT, UNSURE, Claims
+from headrace.core.event.event_kinds import EventKinds
 from headrace.core.event.http_codec import HttpMessage
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Headers, Request, Response, problem
@@ -56,6 +57,7 @@ class ReceiveEffects:
         refuse: answer an event of the short way for that subject that could not be stored; it logs the refusal, too.
         traced: does this header block ask for spans? Only the long way makes them. None: no event is traced.
         claims: knows the deliveries of `forward`.
+        kinds: remembers the kinds of stored events, where EventTypes are asked for.
     """
 
     router: Router
@@ -69,6 +71,7 @@ class ReceiveEffects:
     refuse: Callable[[str, HeadraceError, Callable[[Response], None]], None]
     traced: Callable[[bytes], bool] | None
     claims: Claims
+    kinds: EventKinds
 
 
 async def receive(
@@ -95,18 +98,20 @@ async def receive(
     claim = effects.claims.proven(_only(request.headers, CLAIM))
     message = await _message(request, body, subject, claim, effects.max_event_bytes())
     ack = await effects.publish(message, effects.publish_seconds)
-    for response in conclusion(ack, claim, effects):
+    for response in conclusion(message, ack, claim, effects):
         await answer(response)
 
 
-def conclusion(ack: PubAck, claim: bytes, effects: ReceiveEffects) -> Iterator[Response]:
-    """The effects after an event is in the stream: the answer, and then the hint.
+def conclusion(message: Encoded, ack: PubAck, claim: bytes, effects: ReceiveEffects) -> Iterator[Response]:
+    """The effects after an event is in the stream: the answer, then the hint, and then the note of its kind.
 
     The long way awaits its answer, the short way writes it. So both iterate here, and give the answer that comes out.
     """
     yield accepted(ack, claim)
     if ack.new:
         effects.wake(ack.stream)
+    if effects.kinds.on:
+        effects.kinds.note(message)
 
 
 def accepted(ack: PubAck, claim: bytes) -> Response:

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from headrace.core.errors import HeadraceError
 from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.event_kinds import EventKinds
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Response
 from headrace.core.installation.function_settings import ReceiveSettings
@@ -71,6 +72,7 @@ class _Receive:
             refuse=lambda _, error, answer: answer(web.with_headers(web.response_of(error), ALLOW)),
             traced=None,
             claims=claims,
+            kinds=EventKinds(),
         )
         self._intake = Intake(self._effects, self._waiting) if short_way else None
 

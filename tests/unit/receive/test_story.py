@@ -10,6 +10,7 @@ import pytest
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.event_kinds import EventKind, EventKinds
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Response
 from headrace.core.http import request as http_request
@@ -52,6 +53,7 @@ class World:
     answers: list[Response] = field(default_factory=list)
     counted: list[tuple[str, PubAck, float]] = field(default_factory=list)
     published: list[Callable[[Outcome], None]] = field(default_factory=list)
+    kinds: EventKinds = field(default_factory=EventKinds)
     waiting: Waiting = field(default_factory=lambda: Waiting(100_000))
 
     def effects(self) -> ReceiveEffects:
@@ -85,6 +87,7 @@ class World:
             refuse=refuse,
             traced=lambda _: False,
             claims=Claims(),
+            kinds=self.kinds,
         )
 
     def answer(self, response: Response) -> None:
@@ -117,6 +120,19 @@ async def test_an_event_is_published_then_answered_and_then_told_of(way) -> None
     world = World()
     await way(world, post(HOST, *EVENT))
     assert world.happened == ["publish", "answer 202", "wake KN_S"]
+
+
+@WAYS
+async def test_its_kind_is_noted_where_kinds_are_asked_for_and_only_there(way) -> None:
+    world = World()
+    await way(world, post(HOST, *EVENT))
+    assert world.kinds.take().kinds == {}
+    world.published.clear()
+    world.kinds.on = True
+    await way(world, post(HOST, *EVENT, (b"ce-dataschema", b"http://schemas/1")))
+    assert world.kinds.take().kinds == {
+        "shop.orders._knative": [EventKind("shop.order", "/me", "http://schemas/1", "1.0")]
+    }
 
 
 @WAYS
