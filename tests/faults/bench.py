@@ -32,6 +32,7 @@ from tests.support.nats.streams import METADATA_KEY, ApiError, Nats, Stored, met
 from tests.support.programs.process import LOOPBACK, Site
 
 ASK_AGAIN = 0.1
+ELECTED_SECONDS = 60.0
 Asked, Said = TypeVar("Asked"), TypeVar("Said")
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
 
@@ -262,6 +263,16 @@ class Bench:
 
     async def info(self, lane: Lane) -> dict[str, Any]:
         return await self.nats.call(f"CONSUMER.INFO.{lane.channel.stream}.{lane.consumer}")
+
+    async def leader_of(self, stream: str) -> str:
+        """The node that leads a stream; between two leaders it waits for the next."""
+        until = time.monotonic() + ELECTED_SECONDS
+        while time.monotonic() < until:
+            with suppress(*AWAY):
+                if leader := (await self.nats.call(f"STREAM.INFO.{stream}")).get("cluster", {}).get("leader"):
+                    return str(leader)
+            await asyncio.sleep(ASK_AGAIN)
+        raise AssertionError(f"stream {stream} has had no leader for {ELECTED_SECONDS:.0f} s")
 
     async def quiet(self, seconds: float = 45.0) -> None:
         """Wait until every consumer has settled everything; twice in a row, since counters lag a little."""

@@ -77,8 +77,7 @@ def cluster(bench: Bench) -> Cluster:
 
 
 async def leader(bench: Bench, lane: Lane) -> NatsServer:
-    info = await bench.nats.call(f"STREAM.INFO.{lane.channel.stream}")
-    return cluster(bench).node(info["cluster"]["leader"])
+    return cluster(bench).node(await bench.leader_of(lane.channel.stream))
 
 
 @cell(

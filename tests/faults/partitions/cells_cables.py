@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 from tests.faults.bench import Bench
 from tests.faults.cell import cell
@@ -114,8 +113,7 @@ async def struck(bench: Bench, seconds: float, do: Callable[[], None], undo: Cal
 
 async def leader_of(bench: Bench) -> tuple[str, list[str]]:
     """The node that leads the channel's stream, and the two others."""
-    info: dict[str, Any] = await bench.nats.call(f"STREAM.INFO.{bench.lanes[0].channel.stream}")
-    name = str(info["cluster"]["leader"])
+    name = await bench.leader_of(bench.lanes[0].channel.stream)
     return name, [other for other in SERVERS if other != name]
 
 
