@@ -34,6 +34,8 @@ REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module=
 # What a release is made with (docs/image.md): the list of what is in an image, and what is pushed.
 SYFT = _tool("syft", "github.com/anchore/syft", "github.com/anchore/syft/cmd/syft", version="main.version")
 ORAS = _tool("oras", "oras.land/oras", "oras.land/oras/cmd/oras")
+# No program: its sources hold the cases that CESQL is held against.
+CESQL = _tool("cesql", "github.com/cloudevents/sdk-go/sql/v2", "")
 PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY, SYFT, ORAS)
 
 
