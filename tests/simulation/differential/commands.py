@@ -30,7 +30,9 @@ class Publish:
 
 @dataclass(frozen=True)
 class Pull:
-    """A request; `pin` is "" for none, "own" for the one that was seen last, "wrong" for one that nobody has."""
+    """A request; `pin` is "" for none, "own" for the one that was seen last, "wrong" for one that nobody has; `beat` is
+    the seconds between heartbeats, 0 for none.
+    """
 
     consumer: int
     batch: int = 1
@@ -39,6 +41,7 @@ class Pull:
     no_wait: bool = False
     group: str = ""
     pin: str = ""
+    beat: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,14 @@ def _pulls() -> st.SearchStrategy[Pull]:
     grouped = st.builds(
         Pull, _small, st.integers(1, 3), st.sampled_from((30.0, 0.5)), st.just(0), st.just(False), group, pin
     )
-    return st.one_of(plain, plain, plain, grouped)
+    beating = st.builds(
+        lambda consumer, batch, seconds, beat: Pull(consumer, batch, seconds, beat=beat),
+        _small,
+        st.integers(1, 3),
+        st.sampled_from((1.5, 0.5)),
+        st.sampled_from((0.2, 0.5)),
+    )
+    return st.one_of(plain, plain, plain, grouped, beating)
 
 
 def _settles() -> st.SearchStrategy[Settle]:
@@ -225,7 +235,7 @@ def _consumer(wait: float, most: int, pattern: str, start: str, kind: str, batch
 def stream_configs() -> st.SearchStrategy[dict[str, Any]]:
     """Streams of channels and asides, and some with every limit."""
     return st.builds(
-        lambda size, each, count, discard, retention, direct: {
+        lambda size, each, count, discard, retention, direct, age, window: {
             "max_bytes": size,
             "max_msgs_per_subject": each,
             "max_msgs": count,
@@ -234,6 +244,8 @@ def stream_configs() -> st.SearchStrategy[dict[str, Any]]:
             "retention": retention,
             "allow_direct": direct,
             "max_msg_size": 180 if count == 5 else -1,
+            "max_age": int(age * SECOND),
+            "duplicate_window": int(min(window, age or window) * SECOND),
         },
         st.sampled_from((*[-1] * 5, 400)),
         st.sampled_from((*[-1] * 4, 1, 2)),
@@ -241,6 +253,8 @@ def stream_configs() -> st.SearchStrategy[dict[str, Any]]:
         st.sampled_from(("old", "new")),
         st.sampled_from((*["limits"] * 6, "workqueue")),
         st.sampled_from((True, True, False)),
+        st.sampled_from((*[0] * 7, 2.0)),
+        st.sampled_from((*[120.0] * 7, 1.0)),
     )
 
 

@@ -171,13 +171,16 @@ class _Pair:
         if stream is None:
             return []
         now, clock = self._model.now(), asyncio.get_running_loop().time()
-        dues: list[float] = []
+        dues = stream.next_ends()
         for consumer in stream.consumers.values():
             if consumer.acks:
                 wait, queue = consumer.config["ack_wait"], consumer.unsettled.queue
                 pending = consumer.pending.items()
                 dues += [(one.time + wait - now) / SECOND for key, one in pending if key not in queue]
-            dues += [pull.until - clock for pull in consumer.pulls.waiting if pull.until is not None]
+            for pull in consumer.pulls.waiting:
+                dues += [pull.until - clock] if pull.until is not None else []
+                # The first beat is waited for, and those after it are like it.
+                dues += [pull.next_beat - clock] if pull.beat and not pull.beaten else []
             if (pinned := consumer.pulls.pin.until) is not None:
                 dues.append(pinned - clock)
         return dues

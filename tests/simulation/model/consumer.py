@@ -308,7 +308,7 @@ class Consumer:
             unsettled.counts[sequence] = unsettled.counts.get(sequence, 0) + 1
             if sequence in self.stream.messages:
                 return sequence, True
-            unsettled.counts[sequence] -= 1
+            unsettled.uncount(sequence)
             if sequence in unsettled.pending:
                 self.settle(sequence, unsettled.pending[sequence].delivery)
         if 0 < self.config.get("max_ack_pending", 0) <= len(unsettled.pending):
@@ -322,7 +322,7 @@ class Consumer:
         if not again:
             self.next_sequence = sequence
         elif sequence not in self.unsettled.queue:
-            self.unsettled.counts[sequence] -= 1
+            self.unsettled.uncount(sequence)
             self.unsettled.again([sequence])
 
     def _wait(self) -> None:

@@ -25,7 +25,7 @@ class Pull:
         size: bytes that it may still bring; 0 for no limit.
         until: on the loop's clock; None for no end.
         brought: messages so far.
-        beat, next_beat: seconds between heartbeats, and when the next is due.
+        beat, next_beat: seconds between heartbeats, and when the next is due; `beaten`: there was one already.
     """
 
     reply: str
@@ -38,6 +38,7 @@ class Pull:
     brought: int = 0
     beat: float = 0.0
     next_beat: float = 0.0
+    beaten: bool = False
 
 
 def read(reply: str, request: bytes) -> tuple[Pull, Refusal | None]:

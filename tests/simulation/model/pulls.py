@@ -136,7 +136,7 @@ class Pulls:
             else:
                 asked += pull.left
                 if pull.beat and now > pull.next_beat:
-                    pull.next_beat = now + pull.beat
+                    pull.next_beat, pull.beaten = now + pull.beat, True
                     self._beat(pull)
         return asked
 
@@ -182,8 +182,9 @@ class Pulls:
         pull.left -= 1
         if pull.left <= 0:
             self.waiting.popleft()
-        elif len(self.waiting) > 1:
-            self.waiting.rotate(-1)
+            return pull
+        pull.next_beat, pull.beaten = asyncio.get_running_loop().time() + pull.beat, False
+        self.waiting.rotate(-1)
         return pull
 
     def _end(self, code: int, words: str) -> None:

@@ -107,12 +107,16 @@ class Stream:
     def trim(self) -> None:
         """Delete the oldest beyond the limits, after a message or a stricter limit has come."""
         config, kept = self.config, self.kept
-        for subject in kept.subjects(">"):
-            while 0 < config["max_msgs_per_subject"] < len(kept.of(subject)):
-                self.remove(kept.of(subject)[0], by_limit=True)
         if config["discard"] == "old":
             while 0 < config["max_msgs"] < len(kept) or 0 < config["max_bytes"] < kept.size:
                 self.remove(kept.first, by_limit=True)
+        self._trim_subjects()
+
+    def _trim_subjects(self) -> None:
+        most, kept = self.config["max_msgs_per_subject"], self.kept
+        for subject in kept.subjects(">") if most > 0 else ():
+            while most < len(kept.of(subject)):
+                self.remove(kept.of(subject)[0], by_limit=True)
 
     def remove(self, sequence: int, *, by_limit: bool = False) -> None:
         """Delete one message; consumers that hold it let it go."""
@@ -142,11 +146,8 @@ class Stream:
         self._forget_pushed_out()
         if not pattern and not below and not keep:
             kept.first = kept.last + 1
-        if len(chosen) == 1 and pattern:
-            for consumer in self.consumers.values():
-                consumer.lost(chosen[0], pattern)
-        elif chosen:
-            for consumer in self.consumers.values():
+        if len(chosen) != 1 or not pattern:
+            for consumer in self.consumers.values() if chosen else ():
                 consumer.forget_below(kept.first)
         first = kept.next([pattern], kept.first) if pattern else kept.first
         for consumer in self.consumers.values():
@@ -154,6 +155,9 @@ class Stream:
                 consumer.purged(first or kept.last + 1, wider=False)
             elif consumer.sees(pattern):
                 consumer.purged(kept.first, wider=True)
+            # The server tells of a single message in a thread of its own, which comes late.
+            if len(chosen) == 1 and pattern:
+                consumer.lost(chosen[0], pattern)
         return len(chosen)
 
     def settled(self, sequence: int) -> None:
@@ -201,6 +205,14 @@ class Stream:
             state["num_deleted"] = gaps
         return state
 
+    def next_ends(self) -> list[float]:
+        """Seconds until its oldest message is too old, and until it forgets each identity that it remembers."""
+        now, window = self.server.now(), self.config.get("duplicate_window", 0)
+        ends = [(time + window - now) / SECOND for _, time in self.identities.values()]
+        if self._aging is not None:
+            ends.append(self._aging.when() - asyncio.get_running_loop().time())
+        return ends
+
     def watch_age_anew(self) -> None:
         """Another maximal age is in force."""
         if self._aging is not None:
@@ -219,6 +231,8 @@ class Stream:
 
     def recover(self) -> None:
         """Begin again with what is stored, as after a start of the server: the window is read from the messages."""
+        # A server that starts looks at its limits in the other order.
+        self._trim_subjects()
         self.trim()
         self.identities.clear()
         if not self.kept.last:

@@ -21,7 +21,7 @@ class Unsettled:
 
     Attributes:
         pending: by sequence.
-        counts: how often each came again; an entry of zero counts as redelivered for the server, too.
+        counts: how often each came again.
         queue: sequences that are due again, in the order in which they go out.
     """
 
@@ -59,6 +59,12 @@ class Unsettled:
         self.counts.pop(sequence, None)
         self.unqueue(sequence)
         return found
+
+    def uncount(self, sequence: int) -> None:
+        """It did not go out again after all."""
+        self.counts[sequence] -= 1
+        if not self.counts[sequence]:
+            del self.counts[sequence]
 
     def again(self, sequences: Iterable[int]) -> None:
         self.queue.extend(sequences)
