@@ -32,6 +32,8 @@ SUFFIX = "-kn-jsm-channel"
 READ_ONLY = "/read-only"
 """Behind the path of a channel: the address of one that takes no events. `receive` knows by it, without any look-up."""
 
+# <group>/<kind>/, lower case as all of an audience is.
+_AUDIENCE = "messaging.knative.dev/natsjetstreamchannel/"
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 _PORT = re.compile(r":[0-9]{1,5}\Z")
@@ -144,6 +146,16 @@ def channel_of_path(path: str) -> Channel | None:
         return channel(parts[1], parts[2])
     except InvalidSpec:
         return None
+
+
+def audience(namespace: str, name: str) -> str:
+    """For whom a token has to be that is sent to the channel, as Knative's channels name themselves."""
+    return f"{_AUDIENCE}{namespace}/{name}"
+
+
+def channel_of_audience(audience: str) -> Channel | None:
+    """The channel that an audience names; None for other audiences."""
+    return channel_of_path(f"/{audience[len(_AUDIENCE) :]}") if audience.startswith(_AUDIENCE) else None
 
 
 def host(namespace: str, name: str, domain: str = "cluster.local") -> str:

@@ -25,6 +25,7 @@ from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
 from headrace.io.tracing import SpanKind, Tracing
+from headrace.receive.gate import Gate
 from headrace.receive.pace import RefusalPace
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
@@ -73,6 +74,7 @@ class Receiving:
             traced=None if self._tracing is None else self._is_traced,
             claims=claims,
             kinds=EventKinds(),
+            gate=Gate(),
         )
         self.intake = Intake(self._effects, self._waiting)
 

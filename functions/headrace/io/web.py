@@ -30,7 +30,9 @@ READINESS = ("/health/readiness", "/readyz")
 
 _log = log.get("web")
 # Of what was refused; "Refused" for any other status.
-_TITLES = {404: "Not found", 409: "Conflict", 413: "Too large", 503: "Not available", 507: "Full"}
+_TITLES = {401: "Unauthorized", 404: "Not found", 409: "Conflict", 413: "Too large", 503: "Not available", 507: "Full"}
+# With every 401 (RFC 9110, section 11.6.1).
+_BEARER: Headers = ((b"www-authenticate", b"Bearer"),)
 
 
 class ClientGone(HeadraceError):
@@ -160,9 +162,8 @@ def response_of(error: HeadraceError) -> Response:
         case InvalidSpec():
             return problem(400, f"Invalid {error.field}", str(error))
         case Refused():
-            return problem(
-                error.status, _TITLES.get(error.status, "Refused"), str(error), headers=_retry_after(error.retry_after)
-            )
+            headers = _BEARER if error.status == 401 else _retry_after(error.retry_after)
+            return problem(error.status, _TITLES.get(error.status, "Refused"), str(error), headers=headers)
         case Unavailable():
             return problem(503, "Not available", str(error), headers=_retry_after(error.retry_after))
         case Misconfigured():
@@ -228,7 +229,7 @@ class Token:
             detail = "send the shared token of this installation as Authorization: Bearer …"
         if good:
             return None
-        return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
+        return response_of(Refused(detail, status=401))
 
     def load(self) -> bytes:
         """The token as it is now.

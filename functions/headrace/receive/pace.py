@@ -1,8 +1,8 @@
-"""The pace of refusals of events for channels that do not exist.
+"""The pace of refusals of events for channels that do not exist, or with tokens that are not good.
 
-Strangers choose the channel, and each refusal takes a small part of the process's time from the channels that exist.
-A sender waits for its answer, so answers beyond the pace are given late, and a flood of such events slows itself. The
-event's bytes are let go before (ADR 054).
+Strangers choose both, and each refusal takes a small part of the process's time from the channels that exist: most of
+it, where a signature has to be verified. A sender waits for its answer, so answers beyond the pace are given late, and
+a flood of such events slows itself. The event's bytes are let go before (ADR 054).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from headrace.core.errors import HeadraceError, Refused
 # Further refusals wait for their turn, each at most so long: nobody's answer is put off for good.
 PER_SECOND = 100
 LONGEST_SECONDS = 1.0
-# No such channel, and not known whether there is one.
-_PACED = (404, 503)
+# No good token, no such channel, and not known whether there is one.
+_PACED = (401, 404, 503)
 
 
 class RefusalPace:

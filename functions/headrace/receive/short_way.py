@@ -38,11 +38,16 @@ class Intake:
             How many bytes the post lacks: 0, it was taken. None: nothing has happened.
         """
         post = self._posts.match(data)
-        if not isinstance(post, WholePost):
-            return post
-        subject = self._subject_of(post.host, post.url)
         effects, waiting = self._effects, self._waiting
+        if not isinstance(post, WholePost):
+            # Nobody's body is awaited before it is known whose it is.
+            may_come = post is None or effects.gate.tokens is None or self._is_known(*self._posts.sender(data))
+            return post if may_come else None
+        subject = self._subject_of(post.host, post.url)
         if subject is None or (effects.traced is not None and effects.traced(post.block)):
+            return None
+        tokens = effects.gate.tokens
+        if tokens is not None and tokens.known(subject, post.authorization) is None:
             return None
         message: Encoded = new_tuple(Encoded, (subject, post.block, post.data))
         began = effects.monotonic()
@@ -67,6 +72,11 @@ class Intake:
             if not taken:
                 waiting.drop(held)
         return 0 if taken else None
+
+    def _is_known(self, host: bytes, url: bytes, authorization: bytes) -> bool:
+        """Is it the short way's to say that this sender's token is good for that channel?"""
+        subject, tokens = self._subject_of(host, url), self._effects.gate.tokens
+        return subject is not None and tokens is not None and tokens.known(subject, authorization) is not None
 
     def hold(self, size: int, held: int) -> bool:
         """Count more bytes of a message that is on its way in; False: there is no room for them."""

@@ -21,12 +21,14 @@ from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.quoting import quoted
+from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
 OPTIONS: Headers = ((b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*"))
 # Base64 makes the data of a structured event a third longer on the way in than in the stream.
 STRUCTURED_SLACK = 64 * 1024
+AUTHORIZATION = b"authorization"
 # Headers that may change the meaning of the body's bytes.
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
 
@@ -58,6 +60,7 @@ class ReceiveEffects:
         traced: does this header block ask for spans? Only the long way makes them. None: no event is traced.
         claims: knows the deliveries of `forward`.
         kinds: remembers the kinds of stored events, where EventTypes are asked for.
+        gate: what senders have to show.
     """
 
     router: Router
@@ -72,6 +75,7 @@ class ReceiveEffects:
     traced: Callable[[bytes], bool] | None
     claims: Claims
     kinds: EventKinds
+    gate: Gate
 
 
 async def receive(
@@ -86,12 +90,15 @@ async def receive(
     Raises:
         InvalidEvent, Refused, Unavailable: for the shell to answer.
 
-    The order is that of Knative's own event receiver: method, route, parse, validate, store (ADR 010).
+    The order is that of Knative's own event receiver: method, route, token, parse, validate, store (ADR 010).
     """
     subject = _refusal_by_method(request) or effects.router.route(request)
     if isinstance(subject, Response):
         await answer(subject)
         return
+    if effects.gate.tokens is not None:
+        # Before a byte of the body is read.
+        effects.gate.tokens.subject(subject, [value for name, value in request.headers if name == AUTHORIZATION])
     if (refusal := _coded(request)) is not None:
         await answer(refusal)
         return

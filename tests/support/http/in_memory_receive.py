@@ -24,6 +24,7 @@ from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.waiting import Waiting
 from headrace.io import web
+from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
@@ -73,6 +74,7 @@ class _Receive:
             traced=None,
             claims=claims,
             kinds=EventKinds(),
+            gate=Gate(),
         )
         self._intake = Intake(self._effects, self._waiting) if short_way else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 
@@ -17,7 +18,9 @@ from headrace.core.http import request as http_request
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
+from headrace.core.security import token
 from headrace.core.waiting import BESIDE_BYTES, Waiting
+from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
@@ -55,6 +58,7 @@ class World:
     published: list[Callable[[Outcome], None]] = field(default_factory=list)
     kinds: EventKinds = field(default_factory=EventKinds)
     waiting: Waiting = field(default_factory=lambda: Waiting(100_000))
+    gate: Gate = field(default_factory=Gate)
 
     def effects(self) -> ReceiveEffects:
         async def publish(message: Encoded, _seconds: float) -> PubAck:
@@ -88,6 +92,7 @@ class World:
             traced=lambda _: False,
             claims=Claims(),
             kinds=self.kinds,
+            gate=self.gate,
         )
 
     def answer(self, response: Response) -> None:
@@ -255,3 +260,117 @@ def test_a_fault_on_the_short_way_leaves_no_bytes_counted() -> None:
     with pytest.raises(RuntimeError, match="a fault of ours"):
         intake.take(post(HOST, *EVENT), world.answer)
     assert world.waiting.size == 0
+
+
+# ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Tokens:
+    """Knows one token, once it has been shown."""
+
+    good: bytes = b"Bearer good"
+    judged: list[tuple[str, list[bytes]]] = field(default_factory=list)
+    known_now: bool = False
+
+    def known(self, channel: str, authorization: bytes) -> str | None:
+        return "till" if self.known_now and (channel, authorization) == ("shop.orders._knative", self.good) else None
+
+    def subject(self, channel: str, authorization: Sequence[bytes]) -> str:
+        self.judged.append((channel, list(authorization)))
+        if list(authorization) != [self.good]:
+            raise Refused("no good token", status=401)
+        self.known_now = True
+        return "till"
+
+
+def asking() -> tuple[World, Tokens]:
+    tokens = Tokens()
+    return World(gate=Gate(cast(token.Tokens, tokens))), tokens
+
+
+GOOD = (b"authorization", b"Bearer good")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param((), id="none"),
+        pytest.param(((b"authorization", b"Bearer bad"),), id="another"),
+        pytest.param((GOOD, GOOD), id="two"),
+    ],
+)
+async def test_without_a_good_token_no_body_is_read_and_nothing_is_published(shown) -> None:
+    world, _ = asking()
+
+    async def body(_limit: int) -> bytes:
+        raise AssertionError("the body was read")
+
+    async def answer(response: Response) -> None:
+        world.answer(response)
+
+    # Faulty as an event, too: the token is judged first.
+    request = http_request("POST", "/", (HOST, *shown, (b"content-encoding", b"gzip")))
+    with pytest.raises(Refused) as refused:
+        await receive(request, body, world.effects(), answer)
+    assert refused.value.status == 401
+    assert world.happened == []
+
+
+@pytest.mark.parametrize(("method", "url", "status"), [("GET", "/", 405), ("OPTIONS", "/", 200), ("POST", "/x", 400)])
+async def test_method_and_channel_are_judged_before_the_token(method, url, status) -> None:
+    world, tokens = asking()
+
+    async def body(_limit: int) -> bytes:
+        raise AssertionError("the body was read")
+
+    async def answer(response: Response) -> None:
+        world.answer(response)
+
+    await receive(http_request(method, url, (HOST,)), body, world.effects(), answer)
+    assert world.happened == [f"answer {status}"]
+    assert tokens.judged == []
+
+
+async def test_a_token_takes_the_long_way_once_and_the_short_way_from_then_on() -> None:
+    world, tokens = asking()
+    intake, sent = Intake(world.effects(), world.waiting), post(HOST, GOOD, *EVENT)
+    assert intake.take(sent, world.answer) is None
+    assert (world.happened, world.waiting.size) == ([], 0)
+    await world.by_asgi(sent)
+    assert world.happened == ["publish", "answer 202", "wake KN_S"]
+    assert intake.take(sent, world.answer) == 0
+    assert tokens.judged == [("shop.orders._knative", [b"Bearer good"])]
+
+
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [
+        pytest.param(b"/", (HOST,), id="no token"),
+        pytest.param(b"/", (HOST, (b"authorization", b"Bearer bad")), id="another token"),
+        pytest.param(b"/shop/returns", (ELSEWHERE, GOOD), id="a token for another channel"),
+        pytest.param(b"/a/b/c", (ELSEWHERE, GOOD), id="no channel"),
+    ],
+)
+def test_what_has_no_known_token_is_declined_whole_or_before_its_body_has_come(url, headers) -> None:
+    world, tokens = asking()
+    tokens.known_now = True
+    intake, sent = Intake(world.effects(), world.waiting), post(*headers, *EVENT, url=url)
+    assert intake.take(sent, world.answer) is None
+    assert intake.take(sent[:-3], world.answer) is None
+    assert (world.happened, world.waiting.size) == ([], 0)
+
+
+def test_a_body_is_awaited_for_a_known_token() -> None:
+    world, tokens = asking()
+    tokens.known_now = True
+    assert Intake(world.effects(), world.waiting).take(post(HOST, GOOD, *EVENT)[:-3], world.answer) == 3
+
+
+async def test_a_gate_that_closes_counts_from_the_next_event_on() -> None:
+    world, tokens = asking()
+    world.gate.tokens = None
+    intake, sent = Intake(world.effects(), world.waiting), post(HOST, *EVENT)
+    assert intake.take(sent, world.answer) == 0
+    world.gate.tokens = cast(token.Tokens, tokens)
+    assert intake.take(sent, world.answer) is None

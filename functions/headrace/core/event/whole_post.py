@@ -59,13 +59,14 @@ _START = rb"POST (/[a-z0-9./-]*+) HTTP/1\.1\r\n"
 
 
 class WholePost(NamedTuple):
-    """A POST: its address, the message to store, and the delivery that it is, if that is proven."""
+    """A POST: its address, the message to store, the delivery that it is, if that is proven, and whose it is."""
 
     host: bytes
     url: bytes
     block: bytes
     data: bytes
     claim: bytes
+    authorization: bytes
 
 
 class _Shape(NamedTuple):
@@ -77,7 +78,7 @@ class _Shape(NamedTuple):
         stored: in binary mode, the groups of all values that are stored, for `layout`.
         layout: of the block; empty in structured mode.
         travelling: in structured mode, names and groups of the headers that are stored.
-        claim: the group of the claim; 0 for none.
+        claim, authorization: the groups of these values; 0 for none.
     """
 
     pattern: re.Pattern[bytes]
@@ -88,6 +89,7 @@ class _Shape(NamedTuple):
     layout: bytes
     travelling: tuple[tuple[bytes, int], ...]
     claim: int
+    authorization: int
 
 
 class WholePosts:
@@ -129,7 +131,15 @@ class WholePosts:
             if stored is None:
                 return None
             block, body = stored
-        return new_tuple(WholePost, (found[shape.host], found[1], block, body, claim))
+        authorization = found[shape.authorization] if shape.authorization else b""
+        return new_tuple(WholePost, (found[shape.host], found[1], block, body, claim, authorization))
+
+    def sender(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+        """Host, URL and authorization of a POST whose head `match` has just read, while its body is still to come."""
+        shape = self._last
+        if shape is None or (found := shape.pattern.match(data)) is None:
+            raise RuntimeError("match comes first")
+        return found[shape.host], found[1], found[shape.authorization] if shape.authorization else b""
 
     def _shape_of(self, data: bytes) -> _Shape | None:
         end = data.find(_END, 0, LONGEST_HEAD)
@@ -172,4 +182,5 @@ def _shape(names: tuple[bytes, ...], declined: frozenset[bytes]) -> _Shape | Non
         layout,
         tuple((name, place[name]) for name in lower if kinds[name] is HeaderKind.TRAVELS),
         place.get(CLAIM, 0),
+        place.get(b"authorization", 0),
     )

@@ -83,12 +83,13 @@ class Read:
     lines: dict[str, str]
     data: bytes
     claim: bytes
+    authorization: bytes
 
 
 def of(found: WholePost) -> Read:
     first, *lines = nats_wire.pairs(found.block)
     assert len(lines) == len(dict(lines)) == found.block.count(b"\n") - 3 == found.block.count(b"\r") - 3
-    return Read(found.host, found.url, first, dict(lines), found.data, found.claim)
+    return Read(found.host, found.url, first, dict(lines), found.data, found.claim, found.authorization)
 
 
 def by_the_parser(data: bytes) -> Read:
@@ -102,7 +103,9 @@ def by_the_parser(data: bytes) -> Read:
     claim = CLAIMS.proven(fields.get(CLAIM))
     event = http_codec.from_http(HttpMessage(tuple(parsed.headers), parsed.body))
     stored = nats_codec.encoded(nats_codec.to_binary(event, "s", http_codec.passthrough(parsed.headers), claim))
-    return of(WholePost(fields[b"host"], parsed.url, stored.block, stored.data, claim))
+    return of(
+        WholePost(fields[b"host"], parsed.url, stored.block, stored.data, claim, fields.get(b"authorization", b""))
+    )
 
 
 names = st.sampled_from(
