@@ -24,6 +24,7 @@ MODELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`forward`", functions.ForwardSettings),
     ("`forward`, `reconcile`", functions.TokenSettings),
     ("`forward`, `receive`", functions.DeliverySettings),
+    ("`forward`, `receive`", functions.SecuritySettings),
     ("`reconcile`", ReconcileSettings),
 )
 

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Protocol, cast
 from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
+from headrace.core.installation.function_settings import SecuritySettings
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.metrics import Snapshot, added
 from headrace.core.nats import payload
 from headrace.core.quoting import quoted
+from headrace.core.security.document import subject
 from headrace.host.counts import Counts, Watched
-from headrace.io import web
+from headrace.io import delivery_key, web
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, limits, log
+from headrace.io.process.security import Security
 from headrace.server.crowd import Crowd
 
 if TYPE_CHECKING:
@@ -55,12 +58,13 @@ class App:
         eager: the target has work of its own, and makes its handler when it starts.
         crowd: the connections of our own server.
         counts: the counts that every function has.
+        security: the security document of this process's place.
     """
 
     def __init__(
         self,
         target: str,
-        make: Callable[[Client, JetStreamApi], Handler],
+        make: Callable[[Client, JetStreamApi, Security], Handler],
         *,
         intake: Callable[[Handler], Front] | None = None,
         eager: bool = False,
@@ -77,6 +81,9 @@ class App:
         self.draining = False
         self.crowd = Crowd(limits.connections())
         self.counts = Counts(target, self.crowd)
+        settings = environment.fill(SecuritySettings)
+        self.security = Security(settings, delivery_key.key() if settings.directory else b"")
+        self._hearing: asyncio.Task[object] | None = None
         self._sparing = log.Sparing()
 
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
@@ -104,7 +111,11 @@ class App:
             self._loop = loop
             self._client = Client(self._nats, name=f"headrace-{self.target}")
             self._client.on_disconnect.append(self.counts.disconnected)
-            self._handler = self._make(self._client, JetStreamApi(self._client))
+            self._handler = self._make(self._client, JetStreamApi(self._client), self.security)
+            self.security.begin()
+            if place := self.security.place:
+                hearing = self._client.subscribe(subject(place), lambda push: self.security.pushed(push.data))
+                self._hearing = loop.create_task(hearing)
         return self._handler
 
     def short_way(self) -> Front | None:
@@ -153,6 +164,7 @@ class App:
 
     async def close(self) -> None:
         """Called after the last answer: flush buffers, close connections."""
+        self.security.end()
         if self._handler is not None:
             await self._handler.close()
             await self._connected().close()

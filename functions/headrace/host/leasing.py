@@ -41,6 +41,7 @@ from headrace.io.jetstream.keepalive import KeepAlive
 from headrace.io.jetstream.scan import scan
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
+from headrace.io.process.security import Security
 
 LONGEST_BODY = 64 * 1024
 # For one request to JetStream in the middle of a delivery; less than the ack wait.
@@ -58,10 +59,13 @@ class Leasing:
     """The handler of `forward`."""
 
     @classmethod
-    def configured(cls, http: Callable[[], HttpClient] = HttpClient) -> Callable[[Client, JetStreamApi], Leasing]:
+    def configured(
+        cls, http: Callable[[], HttpClient] = HttpClient
+    ) -> Callable[[Client, JetStreamApi, Security], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         settings = environment.fill(ForwardSettings)
-        made = settings, standing.wanted_leases(settings), web.Token.configured(), delivery_key.claims()
+        standing.wanted_leases(settings)
+        made = settings, web.Token.configured(), delivery_key.claims()
         posting = partial(Posting, settings.max_answer_bytes, tracing.configured("forward"), http)
         return partial(cls, *made, posting)
 
@@ -73,16 +77,17 @@ class Leasing:
     def __init__(
         self,
         settings: ForwardSettings,
-        wanted: tuple[Lease, ...],
         token: web.Token,
         claims: Claims,
         posting: Callable[[ForwardCounts], Posting],
         client: Client,
         api: JetStreamApi,
+        security: Security,
     ) -> None:
         self._settings = settings
         self._token = token
         self._claims = claims
+        self._security = security
         self._client = client
         self._api = api
         self._jetstream = JetStream(client, api)
@@ -93,7 +98,7 @@ class Leasing:
         self._counts = ForwardCounts()
         self._posting = posting(self._counts)
         self._log = OutcomeLog()
-        self._standing = Standing(wanted, self)
+        self._standing = Standing(standing.wanted_leases(settings), self)
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         early = web.Early(send)

@@ -24,6 +24,7 @@ from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
+from headrace.io.process.security import Security
 from headrace.io.tracing import SpanKind, Tracing
 from headrace.receive.gate import Gate
 from headrace.receive.pace import RefusalPace
@@ -42,7 +43,7 @@ class Receiving:
     """The handler of `receive`; `intake` takes events the short way."""
 
     @classmethod
-    def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
+    def configured(cls) -> Callable[[Client, JetStreamApi, Security], Receiving]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         return partial(cls, environment.fill(ReceiveSettings), delivery_key.claims(), tracing.configured("receive"))
 
@@ -53,8 +54,10 @@ class Receiving:
         traced: Callable[[], Tracing | None] | None,
         client: Client,
         api: JetStreamApi,
+        security: Security,
     ) -> None:
         self._tracing = traced() if traced is not None else None
+        self._security = security
         self._jetstream = JetStream(client, api)
         self._waiting = Waiting(settings.max_waiting_bytes)
         self._counts = ReceiveCounts()

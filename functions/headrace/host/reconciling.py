@@ -34,6 +34,7 @@ from headrace.io.process import clock, environment, log
 from headrace.io.process.calculation import undertaking
 from headrace.io.process.mount import LastGood, texts
 from headrace.io.process.secret_names import SecretNamesReader
+from headrace.io.process.security import Security
 from headrace.reconcile import VERBS, Around, reconcile
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Reconciling:
     """The handler of `reconcile`."""
 
     @classmethod
-    def configured(cls) -> Callable[[Client, JetStreamApi], Reconciling]:
+    def configured(cls) -> Callable[[Client, JetStreamApi, Security], Reconciling]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         settings, nats = environment.fill(ReconcileSettings), environment.fill(NatsSettings)
         if settings.functions_nats_url is None:
@@ -73,6 +74,7 @@ class Reconciling:
         installation: Installation,
         client: Client,
         api: JetStreamApi,
+        _: Security,
     ) -> None:
         self._settings = settings
         self._token = token

@@ -1,4 +1,4 @@
-"""The key with which a function's process signs and checks claims on deliveries, from its environment."""
+"""The key by which the functions of a place know one another, and the operator, from a process's environment."""
 
 from __future__ import annotations
 
@@ -18,16 +18,25 @@ def claims() -> Claims:
     """The claims under the key that the environment has now; without a key none is made and none is believed.
 
     Raises:
+        Misconfigured: as `key`.
+    """
+    return Claims(key() or None)
+
+
+def key() -> bytes:
+    """The key that the environment has now; empty: there is none.
+
+    Raises:
         Misconfigured: the key is no key, or the file of the shared token can't be read.
     """
     given = environment.fill(DeliverySettings).delivery_key
     if given is not None:
-        return Claims(_bytes(given.get_secret_value()))
+        return _bytes(given.get_secret_value())
     settings = environment.fill(TokenSettings)
     if not settings.token_file and not (settings.token and settings.token.get_secret_value()):
-        return Claims()
+        return b""
     # Functions that have the token itself, as on a laptop, have no namespace.
-    return Claims(_bytes(caller_token.delivery_key(Token(settings).load(), "")))
+    return _bytes(caller_token.delivery_key(Token(settings).load(), ""))
 
 
 def _bytes(digits: str) -> bytes:

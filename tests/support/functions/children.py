@@ -16,6 +16,12 @@ from tests.support.functions.channels import channel
 from tests.support.kube.kube_api import Api
 from tests.support.waiting import until
 
+SECURITY_VOLUME = {
+    "name": "security",
+    "projected": {"sources": [{"configMap": {"name": "headrace-security", "optional": True}}]},
+}
+"""In each pod of `receive` and `forward`, whether a flag of Knative asks for it or not."""
+
 
 def known_by(host: str) -> str:
     """What a function is told of its callers, readable."""

@@ -165,3 +165,20 @@ class DeliverySettings(Settings):
         "it answers; elsewhere it follows from the shared token, where a function has that. Without either, no "
         "claim is made or believed",
     )
+
+
+class SecuritySettings(Settings):
+    """Where a function finds what Knative's security asks of it (ADR 062)."""
+
+    directory: str = Field(
+        "",
+        alias="HEADRACE_SECURITY_DIR",
+        description="folder where the ConfigMap `headrace-security` is mounted, if there is one; unset: no flag, "
+        "policy or trust bundle of Knative counts. `reconcile` sets it for the functions that it makes",
+    )
+    place: str = Field(
+        "",
+        alias="HEADRACE_SECURITY_PLACE",
+        description="the functions' namespace, for which the operator also pushes that document over NATS; "
+        "`HEADRACE_DELIVERY_KEY` proves it",
+    )

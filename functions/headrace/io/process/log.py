@@ -22,7 +22,8 @@ from headrace.io.process import clock
 KEYS = {
     "timestamp": "UTC, ISO 8601",
     "level": "debug, info, warning or error",
-    "part": "the writer: host, receive, forward, web, nats, tracing; scaler, operator or up where leases are opened",
+    "part": "the writer: host, receive, forward, web, nats, security, tracing; scaler, operator or up where leases are "
+    "opened",
     "event": "what happened, in words; for an event of a channel, its outcome",
     "channel": "`namespace/name`",
     "subscription": "`namespace/name`",
@@ -47,6 +48,7 @@ KEYS = {
     "addresses": "where that function listens",
     "pid": "id of a process of ours",
     "remark": "what of a ConfigMap is not obeyed, and why",
+    "revision": "the security document's",
     "seconds": "how long the writer waits, or has waited",
 }
 """The keys of a line of the functions."""

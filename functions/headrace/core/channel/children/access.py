@@ -13,10 +13,14 @@ from headrace.core.installation import secret_files
 from headrace.core.installation.config_choice import PROPOSED_NAME
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.installation.secret_files import OF_FUNCTION, SecretFile
+from headrace.core.security.document import CONFIG_MAP
 
 CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
 """Where Secrets are mounted, in a folder for each level: cluster, namespace, channel."""
 CONFIG_DIRECTORY = "/etc/headrace/nats-config"
+SECURITY_DIRECTORY = "/etc/headrace/security"
+"""Where the security document of the pods' namespace is mounted, whether there is one or not: an edit of a flag
+restarts nothing."""
 NAMED_VOLUME = "nats-namespace"
 """The volume of the Secrets that a ConfigMap names."""
 LONGEST_NAME = 253
@@ -90,7 +94,13 @@ class NatsMounts:
             # No object can have a longer name.
             if len(secret) <= LONGEST_NAME:
                 told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
-        return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
+        told = told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
+        return told if target == "reconcile" else told._with_security()
+
+    def _with_security(self) -> NatsMounts:
+        files = (MountedFile(config_map=CONFIG_MAP, optional=True),)
+        told = self._with_variable("HEADRACE_SECURITY_DIR", SECURITY_DIRECTORY)
+        return replace(told, mounts=(*told.mounts, Mount("security", SECURITY_DIRECTORY, files)))
 
     def with_config_map(self, name: str) -> NatsMounts:
         """With a ConfigMap that tells where NATS is, and the proposal's beside it (`config_choice.order`)."""

@@ -104,6 +104,8 @@ class Site:
             variables += self._addresses(plain=plain)
         if target != "receive" and self._access.digests is not None:
             variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
+        if target != RECONCILE:
+            variables.append(("HEADRACE_SECURITY_PLACE", self.namespace))
         if target != RECONCILE and self._access.delivery_keys is not None:
             variables.append(("HEADRACE_DELIVERY_KEY", self._access.delivery_keys(self.namespace)))
         return Function(

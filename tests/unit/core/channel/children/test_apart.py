@@ -13,7 +13,18 @@ from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.installation.secret_files import SecretFile
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel, entry
-from tests.support.functions.children import BOTH, IMAGE, all_of, as_observed, at, called, known_by, the, wanted
+from tests.support.functions.children import (
+    BOTH,
+    IMAGE,
+    SECURITY_VOLUME,
+    all_of,
+    as_observed,
+    at,
+    called,
+    known_by,
+    the,
+    wanted,
+)
 
 KSVC, DEPLOYMENT, SERVICE = "Service.serving.knative.dev/v1", "Deployment.apps/v1", "Service.v1"
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
@@ -67,7 +78,7 @@ def test_that_reconcile_can_be_asked_before_nats_lets_it_in_and_has_what_the_oth
     assert variables["NATS_FUNCTION_INBOX_PREFIX"] == "_INBOX_reconcile"
     receive = mounts(the(functions, KSVC, "receive"))
     assert {key: at for key, at in mounts(body).items() if not key.endswith("-function")} == {
-        key: at for key, at in receive.items() if not key.endswith("-function")
+        key: at for key, at in receive.items() if not key.endswith("-function") and key != "security"
     }
     assert f"Service shop/{name}" in called(functions)
 
@@ -97,6 +108,7 @@ def test_each_function_may_have_a_user_of_its_own_beside_each_secret(target: str
     found = mounts(the(functions, DEPLOYMENT, {"reconcile": "own-reconcile"}.get(target, target)))
 
     del found["nats-config"], found["nats-config-proposed"]
+    found.pop("security", None)
     secrets = {name: [one["secret"]["name"] for one in sources] for name, sources in found.items()}
     assert secrets == {
         "nats-cluster": ["headrace-nats"],
@@ -123,11 +135,13 @@ def test_credentials_are_mounted_and_never_copied() -> None:
             "name": "nats-cluster-function",
             "projected": {"sources": [{"secret": receives}]},
         },
+        SECURITY_VOLUME,
     ]
     assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
         {"name": "nats-config", "mountPath": "/etc/headrace/nats-config/named", "readOnly": True},
         {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
         {"name": "nats-cluster-function", "mountPath": "/etc/headrace/credentials/cluster-function", "readOnly": True},
+        {"name": "security", "mountPath": "/etc/headrace/security", "readOnly": True},
     ]
     variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
     assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
@@ -149,7 +163,7 @@ def test_the_proposals_config_map_is_mounted_beside_the_one_that_is_named_unless
 def test_a_name_that_leaves_no_room_for_a_functions_has_none() -> None:
     access = children.with_own(NatsMounts(), "x" * 250)
 
-    assert [one.volume for one in access.for_function("receive").mounts] == ["nats-channel"]
+    assert [one.volume for one in access.for_function("receive").mounts] == ["nats-channel", "security"]
 
 
 def test_what_a_config_map_names_is_mounted_and_holds_up_no_pod() -> None:

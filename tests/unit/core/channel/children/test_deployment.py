@@ -36,8 +36,10 @@ CONTAINER = POD + "containers/0/"
             [
                 {"name": "FUNCTION_TARGET", "value": "forward"},
                 {"name": "NATS_URL", "value": "nats://nats:4222"},
+                {"name": "HEADRACE_SECURITY_DIR", "value": "/etc/headrace/security"},
                 {"name": "FORWARD_CONSUMERS", "value": "KN_SHOP__ORDERS/KN_SUB_AAAA1"},
                 {"name": "HEADRACE_CALLER_DIGEST", "value": "known by forward-plain-billing-51a192eb79d3821e"},
+                {"name": "HEADRACE_SECURITY_PLACE", "value": "knative-eventing"},
             ],
             id="it pulls for its consumer without end",
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.functions.channels import entry
-from tests.support.functions.children import all_of, at, the, wanted
+from tests.support.functions.children import SECURITY_VOLUME, all_of, at, the, wanted
 
 KSVC = "Service.serving.knative.dev/v1"
 AUTOSCALING = "spec/template/metadata/annotations/autoscaling.knative.dev~"
@@ -61,11 +61,13 @@ FORWARD = [
         [
             {"name": "FUNCTION_TARGET", "value": "forward"},
             {"name": "NATS_URL", "value": "nats://nats:4222"},
+            {"name": "HEADRACE_SECURITY_DIR", "value": "/etc/headrace/security"},
             {"name": "HEADRACE_CALLER_DIGEST", "value": "known by forward-billing-13416b359c4f1944"},
+            {"name": "HEADRACE_SECURITY_PLACE", "value": "knative-eventing"},
         ],
         id="which function, which NATS, and by what it knows its callers",
     ),
-    pytest.param(POD + "volumes", None, id="no Secret has to be there for it"),
+    pytest.param(POD + "volumes", [SECURITY_VOLUME], id="no Secret has to be there for it"),
     pytest.param(
         CONTAINER + "resources",
         {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}},
@@ -102,11 +104,13 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
             [
                 {"name": "FUNCTION_TARGET", "value": "receive"},
                 {"name": "NATS_URL", "value": "nats://nats:4222"},
+                {"name": "HEADRACE_SECURITY_DIR", "value": "/etc/headrace/security"},
                 {"name": "RECEIVE_HOST_ADDRESSES", "value": "false"},
+                {"name": "HEADRACE_SECURITY_PLACE", "value": "knative-eventing"},
             ],
             id="by path alone: its queue-proxy lets callers set the Host",
         ),
-        pytest.param(POD + "volumes", None, id="whoever may reach it may send"),
+        pytest.param(POD + "volumes", [SECURITY_VOLUME], id="no Secret has to be there for it"),
     ],
 )
 def test_receive(path: str, value: object) -> None:

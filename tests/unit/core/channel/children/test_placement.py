@@ -190,6 +190,7 @@ def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clus
     assert [one["mountPath"] for one in at(body, "spec/template/spec/containers/0/volumeMounts")] == [
         "/etc/headrace/credentials/cluster",
         "/etc/headrace/credentials/channel",
+        "/etc/headrace/security",
     ]
     assert at(body, "spec/template/spec/volumes/1/projected/sources") == [
         {"secret": {"name": "theirs", "items": [{"key": "a", "path": "nats.creds"}]}},
