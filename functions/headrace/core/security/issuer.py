@@ -20,7 +20,7 @@ _USUAL: Final = ("RS256",)
 # Of each kind of key, in JWK's words: everything that a verifier needs. The private members have other names.
 _MEMBERS: Final = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
 _COMMON: Final = ("kty", "kid", "alg", "use")
-_MOST_KEYS: Final = 64
+MOST_KEYS: Final = 64
 _LONGEST_MEMBER: Final = 4096
 
 
@@ -67,7 +67,7 @@ def public_keys(jwks: object) -> tuple[Mapping[str, str], ...]:
     found = [key for key in map(_public, listed if isinstance(listed, list) else ()) if key is not None]
     if not found:
         raise Refused("the issuer's key set has no public key for signatures", status=502)
-    return tuple(found[:_MOST_KEYS])
+    return tuple(found[:MOST_KEYS])
 
 
 def _public(key: Any) -> Mapping[str, str] | None:
