@@ -17,6 +17,7 @@ from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.waiting import BESIDE_BYTES, Waiting
+from headrace.host.gatekeeper import Gatekeeper
 from headrace.host.receive_counts import ReceiveCounts
 from headrace.io import delivery_key, tracing, web
 from headrace.io.jetstream.api import JetStreamApi
@@ -26,7 +27,6 @@ from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
 from headrace.io.process.security import Security
 from headrace.io.tracing import SpanKind, Tracing
-from headrace.receive.gate import Gate
 from headrace.receive.pace import RefusalPace
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
@@ -77,7 +77,7 @@ class Receiving:
             traced=None if self._tracing is None else self._is_traced,
             claims=claims,
             kinds=EventKinds(),
-            gate=Gate(),
+            gate=Gatekeeper(security).gate,
         )
         self.intake = Intake(self._effects, self._waiting)
 

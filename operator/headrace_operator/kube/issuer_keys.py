@@ -14,6 +14,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from headrace_operator.kube.api import KubeApi
 API_SERVER = "https://kubernetes.default.svc"
 """The base URL that means the API server, in Knative's flag."""
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
-# An API server restarted with a new key signs by it at once, and senders are put off until it has reached the functions.
+# An API server that is restarted with a new key signs by it at once: senders are put off until it is read.
 REFRESH_SECONDS = 10.0
 # As long as a token lasts that Kubernetes gives without being asked for a shorter one.
 OVERLAP_SECONDS = 3600.0
@@ -75,12 +76,10 @@ class IssuerKeys:
             wanted: None: no tokens are asked for, and nothing is fetched.
         """
         while True:
-            await self.look(wanted())
             self._asked.clear()
-            try:
+            await self.look(wanted())
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), REFRESH_SECONDS)
-            except TimeoutError:
-                pass
 
     async def look(self, wanted: Wanted | None) -> None:
         """Read it once."""
