@@ -61,6 +61,10 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
         lambda api: _or_404(api.get(f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions/gone")),
     )
     yield from _watched("/apis/eventing.knative.dev/v1alpha1/eventpolicies")
+    types = "/apis/eventing.knative.dev/v1beta3{}/eventtypes"
+    yield from _watched(types.format(""))
+    made = {"apiVersion": "eventing.knative.dev/v1beta3", "kind": "EventType", "metadata": {"name": "et-orders-1"}}
+    yield "make an EventType", lambda api: api.create(types.format(f"/namespaces/{namespace}"), made)
     for path, body in CHILDREN.items():
         yield from _child(path.format(namespace), {**body, "metadata": {"name": "child", "namespace": namespace}})
         yield from _watched(path.replace("/namespaces/{}", ""))

@@ -63,7 +63,7 @@ async def as_user(server: PermittedServer, user: str) -> AsyncIterator[Client]:
 
 
 async def receive_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event is stored, a missing channel told from a NATS that is away, and a hint heard."""
+    """An event is stored, a missing channel told from a NATS that is away, and hints heard."""
     async with Nats(server.url) as nats, as_user(server, "receive") as client:
         made = await nats.make_channel()
         jetstream = JetStream(client, JetStreamApi(client))
@@ -73,12 +73,14 @@ async def receive_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch
         assert missing.value.status == 404
         async with as_user(server, "admin") as listener:
             heard: list[str] = []
-            await listener.subscribe(names.wake_subject(">"), lambda hint: heard.append(hint.subject))
+            await listener.subscribe("headrace.>", lambda hint: heard.append(hint.subject))
             await listener.flush(WORK_SECONDS)
-            await jetstream.hint(names.wake_subject(made.stream))
+            told = [names.wake_subject(made.stream), names.kinds_subject("shop")]
+            for subject in told:
+                await jetstream.hint(subject)
             await client.flush(WORK_SECONDS)
             await listener.flush(WORK_SECONDS)
-            assert heard == [names.wake_subject(made.stream)]
+            assert heard == told
 
 
 async def forward_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,12 +159,15 @@ async def operator_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatc
         lane = await nats.serve(_Nobody(), subscriber="http://nowhere")
         api = JetStreamApi(client)
         heard: list[str] = []
-        await client.subscribe(names.wake_subject(">"), lambda hint: heard.append(hint.subject))
+        told = [names.wake_subject(lane.channel.stream), names.kinds_subject("shop")]
+        for subject in (names.wake_subject(">"), names.kinds_subject("*")):
+            await client.subscribe(subject, lambda hint: heard.append(hint.subject))
         await client.flush(WORK_SECONDS)
-        await nats.client.publish(names.wake_subject(lane.channel.stream))
+        for subject in told:
+            await nats.client.publish(subject)
         await nats.client.flush()
         await client.flush(WORK_SECONDS)
-        assert heard == [names.wake_subject(lane.channel.stream)]
+        assert heard == told
         assert [one["name"] async for one in api.consumers(lane.channel.stream, timeout=SHORT)] == [lane.consumer]
         assert lane.channel.stream in [one["config"]["name"] async for one in api.streams(timeout=SHORT)]
         await api.call(f"CONSUMER.INFO.{lane.channel.stream}.{lane.consumer}", timeout=SHORT)

@@ -31,6 +31,7 @@ RESOURCES = (
     "messaging.knative.dev/subscriptions",
     "messaging.knative.dev/channels",
     "eventing.knative.dev/eventpolicies",
+    "eventing.knative.dev/eventtypes",
     "/services",
     "/serviceaccounts",
     "/serviceaccounts/token",

@@ -72,6 +72,13 @@ class OperatorSettings(Settings):
         description="how often all streams are looked at, for events without a wake hint",
         ge=timedelta(seconds=1),
     )
+    event_types: int = Field(
+        500,
+        alias="OPERATOR_EVENT_TYPES",
+        description="most EventTypes of one channel, where `eventtype-auto-create` is enabled: kinds of events beyond "
+        "them get none",
+        ge=1,
+    )
     superseded: str = Field(
         "",
         alias="OPERATOR_SUPERSEDED",
