@@ -16,12 +16,14 @@ from headrace.core.http import request as http_request
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import PubAck
+from headrace.core.security.document import SecurityDocument
 from headrace.core.waiting import BESIDE_BYTES, Waiting
 from headrace.host.gatekeeper import Gatekeeper
 from headrace.host.receive_counts import ReceiveCounts
 from headrace.io import delivery_key, tracing, web
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
+from headrace.io.jetstream.kind_feed import KindFeed
 from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
@@ -45,12 +47,12 @@ class Receiving:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi, Security], Receiving]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.fill(ReceiveSettings), delivery_key.claims(), tracing.configured("receive"))
+        return partial(cls, environment.fill(ReceiveSettings), delivery_key.key(), tracing.configured("receive"))
 
     def __init__(
         self,
         settings: ReceiveSettings,
-        claims: Claims,
+        key: bytes,
         traced: Callable[[], Tracing | None] | None,
         client: Client,
         api: JetStreamApi,
@@ -75,11 +77,15 @@ class Receiving:
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
             refuse=self._refuse_on_short_way,
             traced=None if self._tracing is None else self._is_traced,
-            claims=claims,
+            claims=Claims(key or None),
             kinds=EventKinds(),
             gate=Gatekeeper(security).gate,
         )
         self.intake = Intake(self._effects, self._waiting)
+        if security.place:
+            KindFeed(self._effects.kinds, self._jetstream.hint, security.place, key)
+            security.on_change.append(self._obey)
+            self._obey(security.now())
 
     async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
         async def answer(response: Response) -> None:
@@ -100,6 +106,11 @@ class Receiving:
 
     def snapshot(self) -> Snapshot:
         return self._counts.snapshot(self._waiting.size)
+
+    def _obey(self, document: SecurityDocument) -> None:
+        wanted = document.flags.auto_create_types
+        if wanted != self._effects.kinds.on:
+            self._effects.kinds.ask_for(wanted)
 
     async def _receive_traced(self, tracing: Tracing, request: Request, receive_: web.Receive, answer: Answer) -> None:
         attributes = {"http.request.method": request.method, "url.path": request.path, **_event_facts(request)}

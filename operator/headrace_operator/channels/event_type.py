@@ -22,7 +22,7 @@ _LONGEST_NAME = 253
 
 
 def name(channel: Key, kind: EventKind) -> str:
-    """The name of the object, as Knative has it for channels with names of up to 217 characters; longer ones are cut."""
+    """The name of the object, as Knative has it for channels with names of up to 217 characters; others are cut."""
     namespace, called = channel
     digest = md5(f"{kind.type}{kind.source}{namespace}{called}".encode(), usedforsecurity=False).hexdigest()
     kept = called[: _LONGEST_NAME - len("et--") - len(digest)].rstrip("-.")
@@ -72,8 +72,8 @@ def told(event_type: Mapping[str, Any]) -> tuple[Key, str, str] | None:
 
 def is_brokers(channel: Body) -> bool:
     """Is it the channel of a Broker? The Broker itself makes the EventTypes of its events, for the Broker."""
-    owners = channel["metadata"].get("ownerReferences") or ()
-    return bool(owners) and owners[0].get("kind") == "Broker"
+    first: Mapping[str, Any] = next(iter(channel["metadata"].get("ownerReferences") or ()), {})
+    return bool(first.get("kind") == "Broker")
 
 
 def _attribute(called: str, value: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.core import names
@@ -37,6 +38,19 @@ RIGHTS = "the operator may not {}: give it the rights of docs/rbac.md, or turn e
 _log = log.get("event-types")
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Whose functions may speak for which channels.
+
+    Attributes:
+        key_of: the key by which the functions of a namespace prove what they say.
+        shared: the namespace of the functions that serve the channels of all.
+    """
+
+    key_of: Callable[[str], bytes]
+    shared: Callable[[], str]
+
+
 class EventTypes:
     """The EventTypes of all channels.
 
@@ -50,16 +64,13 @@ class EventTypes:
         discovery: Discovery,
         channels: Cache,
         tell: Callable[..., None],
-        key_of: Callable[[str], bytes],
-        shared_place: Callable[[], str],
+        places: Places,
         *,
         namespace: str,
         most: int,
     ) -> None:
         """Args:
         tell: makes a Kubernetes Event of a channel, a reason and words.
-        key_of: the key by which the functions of a namespace prove what they say.
-        shared_place: the namespace of the shared functions.
         namespace: the one to look at; empty for all.
         most: EventTypes of one channel.
         """
@@ -68,8 +79,7 @@ class EventTypes:
         self._discovery = discovery
         self._channels = channels
         self._tell = tell
-        self._key_of = key_of
-        self._shared_place = shared_place
+        self._places = places
         self._namespace = namespace
         self._most = most
         self._subjects: dict[str, Key] = {}
@@ -104,7 +114,7 @@ class EventTypes:
     def heard(self, subject: str, data: bytes) -> None:
         """Queue the new kinds that a message of some `receive` tells of."""
         place = subject.removeprefix(names.kinds_subject(""))
-        news = event_kinds.read(data, place, self._key_of(place))
+        news = event_kinds.read(data, place, self._places.key_of(place))
         if news is None:
             _log.debug("a message about kinds of events has no proof of its place", place=place[:63])
             return
@@ -137,7 +147,7 @@ class EventTypes:
     def _channel(self, subject: str, place: str) -> Body | None:
         """The channel of a subject, if that place may speak for it."""
         found = self._subjects.get(subject)
-        if found is None or place not in (found[0], self._shared_place()):
+        if found is None or place not in (found[0], self._places.shared()):
             return None
         channel = self._channels.get(found)
         ours = channel is not None and not channel_object.is_going(channel) and not event_type.is_brokers(channel)

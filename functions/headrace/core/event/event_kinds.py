@@ -57,7 +57,7 @@ class EventKinds:
     """The kinds of one process.
 
     Attributes:
-        on: are they asked for? Otherwise the story passes no event on.
+        on: are they asked for? If not, the story passes no event on.
         on_news: called with the first new kind since `take`.
     """
 
@@ -86,6 +86,11 @@ class EventKinds:
         self._new, self._left_out, self._told = {}, {}, 0
         return news
 
+    def ask_for(self, wanted: bool) -> None:
+        """Has Knative's flag been set, or taken back?"""
+        self.on = wanted
+        self.forget()
+
     def forget(self) -> None:
         """All kinds are new again; those that are not taken yet stay."""
         self._seen.clear()
@@ -107,18 +112,18 @@ class EventKinds:
             self.on_news()
 
 
-def write(news: KindNews, place: str, key: bytes | None) -> bytes:
+def write(news: KindNews, place: str, key: bytes) -> bytes:
     """The message that tells this.
 
     Args:
         place: the namespace of the functions that tell it.
-        key: the place's, that of its claims (`headrace.core.caller_token.delivery_key`); None: it has no proof.
+        key: the place's (`headrace.core.caller_token.delivery_key`).
     """
     body = json.dumps([news.kinds, news.left_out], ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     return _proof(body, place, key) + body
 
 
-def read(data: bytes, place: str, key: bytes | None) -> KindNews | None:
+def read(data: bytes, place: str, key: bytes) -> KindNews | None:
     """What a message tells; None for one that has not this key's proof, or tells nothing that can be read."""
     proof, body = data[:_DIGITS], data[_DIGITS:]
     if len(data) > MOST_BYTES or not compare_digest(proof, _proof(body, place, key)):
@@ -151,7 +156,7 @@ def _text(value: bytes) -> str:
     return decode_value(value.decode("ascii"))
 
 
-def _proof(body: bytes, place: str, key: bytes | None) -> bytes:
-    """BLAKE2b with a key is a MAC (RFC 7693); without one it is a checksum, and proves nothing."""
+def _proof(body: bytes, place: str, key: bytes) -> bytes:
     told = b"%b\n%b" % (place.encode(), body)
-    return blake2b(told, key=key or b"", digest_size=_DIGITS // 2, person=_PERSON).hexdigest().encode()
+    # BLAKE2b with a key is a MAC by itself (RFC 7693).
+    return blake2b(told, key=key, digest_size=_DIGITS // 2, person=_PERSON).hexdigest().encode()

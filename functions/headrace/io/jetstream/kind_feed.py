@@ -26,7 +26,7 @@ class KindFeed:
         kinds: EventKinds,
         send: Callable[[str, bytes], Awaitable[None]],
         place: str,
-        key: bytes | None,
+        key: bytes,
         seconds: float = TELL_SECONDS,
     ) -> None:
         """Args:

@@ -1,4 +1,4 @@
-"""EventTypes are made of what functions tell: each once, few at a time, so many for a channel, none for others' channels."""
+"""EventTypes are made of what functions tell: each once, few at a time, so many for a channel, none for others'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.core.event import event_kinds
 from headrace.core.event.event_kinds import EventKind, KindNews
 from headrace.io.nats.client import Client
 from headrace_operator.channels import event_type, event_types
-from headrace_operator.channels.event_types import EventTypes
+from headrace_operator.channels.event_types import EventTypes, Places
 from headrace_operator.kube.api import Conflict, KubeApi, NoRight
 from headrace_operator.kube.kinds import CHANNEL, Discovery, Kind
 from headrace_operator.kube.watch import Cache
@@ -111,15 +111,18 @@ class World:
             cast("KubeApi", self.server),
             cast("Discovery", self.kinds),
             self.channels,
-            lambda body, reason, words, warning: self.said.append((reason, words)),
-            key_of,
-            lambda: SHARED,
+            self.tell,
+            Places(key_of, lambda: SHARED),
             namespace="",
             most=MOST,
         )
         for number, place in enumerate((("shop", "orders"), ("shop", "bills"), ("bank", "orders")), 1):
             self.put(*place, version=number)
         self.put("shop", "brokers", version=9, ownerReferences=[{"kind": "Broker", "name": "default"}])
+
+    def tell(self, _channel: Mapping[str, Any], reason: str, words: str, *, warning: bool) -> None:
+        assert warning
+        self.said.append((reason, words))
 
     def put(self, namespace: str, name: str, version: int, **metadata: Any) -> None:
         body = channel(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}")
@@ -131,7 +134,7 @@ class World:
     ) -> None:
         subject = names.channel(namespace, name).subject
         news = KindNews(
-            {subject: [EventKind(one, "/s", "", "1.0") for one in types]}, {subject: n for n in left.values()}
+            {subject: [EventKind(one, "/s", "", "1.0") for one in types]}, left and {subject: sum(left.values())}
         )
         self.types.heard(names.kinds_subject(place), event_kinds.write(news, place, key_of(place)))
 
@@ -217,7 +220,7 @@ async def test_functions_speak_for_the_channels_that_they_serve(
 async def test_nobody_else_speaks_for_any(world: World) -> None:
     subject = names.channel("shop", "orders").subject
     news = KindNews({subject: [EventKind("a", "/s", "", "1.0")]}, {})
-    for place, key in (("shop", key_of("bank")), ("shop", None), (SHARED, key_of("shop"))):
+    for place, key in (("shop", key_of("bank")), ("shop", b""), (SHARED, key_of("shop"))):
         world.types.heard(names.kinds_subject(place), event_kinds.write(news, place, key))
     world.types.heard(names.kinds_subject("shop"), b"nonsense")
     await settled()
