@@ -21,6 +21,7 @@ MODELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("all functions", functions.ConnectionSettings),
     ("`receive`, `forward`", functions.TracingSettings),
     ("`receive`", functions.ReceiveSettings),
+    ("`receive`", functions.TlsSettings),
     ("`forward`", functions.ForwardSettings),
     ("`forward`, `reconcile`", functions.TokenSettings),
     ("`forward`, `receive`", functions.DeliverySettings),

@@ -21,6 +21,7 @@ class Request(NamedTuple):
         headers: names in lower case.
         fields: the first value of each name.
         peer: the address that the connection comes from; empty where the server does not tell.
+        secure: it came by TLS.
     """
 
     method: str
@@ -28,15 +29,18 @@ class Request(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]]
     fields: Mapping[bytes, bytes]
     peer: str = ""
+    secure: bool = False
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""
         return self.fields.get(name)
 
 
-def request(method: str, path: str, headers: Sequence[tuple[bytes, bytes]], peer: str = "") -> Request:
+def request(
+    method: str, path: str, headers: Sequence[tuple[bytes, bytes]], peer: str = "", *, secure: bool = False
+) -> Request:
     """A request whose headers are gone through once."""
-    return Request(method, path, headers, dict(reversed(headers)), peer)
+    return Request(method, path, headers, dict(reversed(headers)), peer, secure)
 
 
 class Response(NamedTuple):

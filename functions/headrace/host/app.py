@@ -54,7 +54,8 @@ class App:
     """The ASGI application of one target.
 
     Attributes:
-        intake: finds the part of its handler that takes events the short way (see `headrace.server.front`); None: none.
+        intake: finds the part of its handler that takes events the short way (see `headrace.server.front`), of those
+            that come by TLS or of all others; None: none.
         eager: the target has work of its own, and makes its handler when it starts.
         crowd: the connections of our own server.
         counts: the counts that every function has.
@@ -66,7 +67,7 @@ class App:
         target: str,
         make: Callable[[Client, JetStreamApi, Security], Handler],
         *,
-        intake: Callable[[Handler], Front] | None = None,
+        intake: Callable[[Handler, bool], Front] | None = None,
         eager: bool = False,
     ) -> None:
         self.target = target
@@ -118,9 +119,13 @@ class App:
                 self._hearing = loop.create_task(hearing)
         return self._handler
 
-    def short_way(self) -> Front | None:
-        """The part that takes events the short way, for our own server; None: there is none."""
-        return None if self.intake is None else self.intake(self.handler())
+    def short_way(self, *, secure: bool) -> Front | None:
+        """The part that takes events the short way, for our own server; None: there is none.
+
+        Args:
+            secure: they come by TLS.
+        """
+        return None if self.intake is None else self.intake(self.handler(), secure)
 
     def refused(self, status: int) -> None:
         """Count a request that our server has refused by itself, and log it sparingly."""
@@ -212,7 +217,9 @@ def application(target: str | None = None) -> App:
         case "receive":
             from headrace.host.receiving import Receiving
 
-            return App(name, Receiving.configured(), intake=lambda handler: cast(Receiving, handler).intake)
+            return App(
+                name, Receiving.configured(), intake=lambda handler, secure: cast(Receiving, handler).intake[secure]
+            )
         case "forward":
             from headrace.host.leasing import Leasing
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from headrace.core import names
+from headrace.core import hosts, names
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
 from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.event_kinds import EventKinds
@@ -29,6 +29,7 @@ from headrace.io.nats.client import Client
 from headrace.io.process import clock, environment, log
 from headrace.io.process.security import Security
 from headrace.io.tracing import SpanKind, Tracing
+from headrace.receive.doors import Doors
 from headrace.receive.pace import RefusalPace
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
@@ -42,7 +43,7 @@ _log = log.get("receive")
 
 
 class Receiving:
-    """The handler of `receive`; `intake` takes events the short way."""
+    """The handler of `receive`; `intake` takes events the short way: the first of plain requests, the second by TLS."""
 
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi, Security], Receiving]:
@@ -66,6 +67,10 @@ class Receiving:
         self._sparing = log.Sparing()
         self._pace = RefusalPace(clock.monotonic)
         self._full = FullHints(self._jetstream)
+        self._tls_proxies = settings.tls_proxies
+        self._doors = Doors()
+        self._doors.set(security.now().flags.transport_encryption)
+        security.on_change.append(lambda document: self._doors.set(document.flags.transport_encryption))
         self._effects = ReceiveEffects(
             router=Router(settings),
             publish=self._publish,
@@ -80,8 +85,10 @@ class Receiving:
             claims=Claims(key or None),
             kinds=EventKinds(),
             gate=Gatekeeper(security).gate,
+            doors=self._doors,
         )
-        self.intake = Intake(self._effects, self._waiting)
+        doors = self._doors.plain, self._doors.secure
+        self.intake = tuple(Intake(self._effects, self._waiting, door) for door in doors)
         if security.place:
             KindFeed(self._effects.kinds, self._jetstream.hint, security.place, key)
             security.on_change.append(self._obey)
@@ -91,6 +98,8 @@ class Receiving:
         async def answer(response: Response) -> None:
             await web.send_response(send, response, ALLOW)
 
+        if not (request.secure or self._doors.plain.open) and self._came_by_tls(request):
+            request = request._replace(secure=True)
         tracing = self._tracing
         if tracing is None or request.method != "POST" or tracing.leaves_out(request.headers):
             await self._receive(request, receive_, answer)
@@ -122,7 +131,14 @@ class Receiving:
 
             # The stored event carries this span's context.
             inside = http_request(request.method, request.path, span.headers(tuple(request.headers)), request.peer)
+            inside = inside._replace(secure=request.secure)
             await self._receive(inside, receive_, answer_and_tell)
+
+    def _came_by_tls(self, request: Request) -> bool:
+        """Did a proxy in front of us take it by TLS?"""
+        peer = hosts.address(request.peer)
+        said = (request.header(b"x-forwarded-proto") or b"").partition(b",")[0].strip().lower()
+        return said == b"https" and peer is not None and any(peer in network for network in self._tls_proxies)
 
     async def _receive(self, request: Request, receive_: web.Receive, answer: Answer) -> None:
         held = 0

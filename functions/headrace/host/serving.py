@@ -18,10 +18,12 @@ from types import FrameType
 import uvicorn
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.function_settings import MetricsSettings
+from headrace.core.installation.function_settings import MetricsSettings, TlsSettings
 from headrace.core.quoting import plain, quoted
 from headrace.host.app import App, application
+from headrace.host.tls_listener import TlsListener
 from headrace.io.process import environment, log
+from headrace.io.process.certificate import Certificate
 from headrace.server import scraping
 from headrace.server.crowd import Crowd
 from headrace.server.protocol import BoundedProtocol
@@ -35,19 +37,28 @@ Address = tuple[str, int]
 class _Server(uvicorn.Server):
     """uvicorn's server. At a signal it tells the application first: a lease must stop pulling before it can answer."""
 
-    def __init__(self, app: App, metrics: socket.socket | None) -> None:
+    def __init__(self, app: App, metrics: socket.socket | None, tls: TlsListener | None = None) -> None:
         """Args:
         metrics: the listener of the metrics; None: they are not served.
+        tls: the listener of events by TLS; None: they are not served so.
         """
         super().__init__(config(app))
         self._app = app
         self._metrics = metrics
+        self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._app.counts.step("serving")
         if self._metrics is not None:
             await scraping.serve(self._app.snapshot, self._metrics, self, self._app.crowd)
+        if self._tls is not None:
+            self._tls.start(self)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._tls is not None:
+            self._tls.stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -98,11 +109,12 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     served = addresses or [_default_address()]
     sockets = [_bind(*address) for address in served]
     metrics = _metrics_listener(served)
+    tls = _tls_listener(app, served)
     # The present objects stay, and no later collection looks through them: that would hold up the loop for 40 ms.
     gc.freeze()
     gc.enable()
     log.get("host").info("serving", target=app.target, addresses=[f"{host}:{port}" for host, port in served])
-    _Server(app, metrics).run(sockets=sockets)
+    _Server(app, metrics, tls).run(sockets=sockets)
 
 
 def main() -> int:
@@ -124,6 +136,19 @@ def _metrics_listener(served: Sequence[Address]) -> socket.socket | None:
         # The kernel would give us the port twice, and nobody would find the metrics.
         raise Misconfigured(f"METRICS_PORT is {port}, as PORT is: give another one", field="METRICS_PORT")
     return _bind(host, port, field="METRICS_PORT")
+
+
+def _tls_listener(app: App, served: Sequence[Address]) -> TlsListener | None:
+    if app.target != "receive":
+        # The others have callers of ours alone.
+        return None
+    settings = environment.fill(TlsSettings)
+    if settings.port is None:
+        return None
+    if not settings.directory:
+        raise Misconfigured("RECEIVE_TLS_PORT needs a certificate: set RECEIVE_TLS_DIR", field="RECEIVE_TLS_DIR")
+    listener = _bind(served[0][0], settings.port, field="RECEIVE_TLS_PORT")
+    return TlsListener(Certificate(settings.directory, settings.least_version), listener, app.crowd)
 
 
 def _default_address() -> Address:

@@ -43,7 +43,8 @@ def request_of(scope: Scope) -> Request:
     raw, client = scope.get("raw_path"), scope.get("client")
     path = scope["path"] if raw is None else raw.decode("latin-1")
     # A tuple: uvicorn goes on writing trailers to the list.
-    return request(scope["method"], path, tuple(scope["headers"]), client[0] if client else "")
+    secure = scope.get("scheme") == "https"
+    return request(scope["method"], path, tuple(scope["headers"]), client[0] if client else "", secure=secure)
 
 
 def kubelet_probe(request: Request) -> bool:

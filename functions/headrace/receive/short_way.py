@@ -16,14 +16,16 @@ from headrace.core.event.whole_post import WholePost, WholePosts
 from headrace.core.fast import new_tuple
 from headrace.core.http import Response
 from headrace.core.waiting import BESIDE_BYTES, Waiting
+from headrace.receive.doors import Door
 from headrace.receive.story import Outcome, ReceiveEffects, conclusion
 
 
 class Intake:
-    """Takes whole posts."""
+    """Takes whole posts that come by one door."""
 
-    def __init__(self, effects: ReceiveEffects, waiting: Waiting) -> None:
+    def __init__(self, effects: ReceiveEffects, waiting: Waiting, door: Door) -> None:
         self._effects = effects
+        self._door = door
         self._waiting = waiting
         self._posts = WholePosts(effects.claims, effects.router.declined)
         self._subject_of = effects.router.subject_of
@@ -37,6 +39,8 @@ class Intake:
         Returns:
             How many bytes the post lacks: 0, it was taken. None: nothing has happened.
         """
+        if not self._door.open:
+            return None
         post = self._posts.match(data)
         effects, waiting = self._effects, self._waiting
         if not isinstance(post, WholePost):

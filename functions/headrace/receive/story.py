@@ -21,6 +21,7 @@ from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.quoting import quoted
+from headrace.receive.doors import Doors
 from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 
@@ -61,6 +62,7 @@ class ReceiveEffects:
         claims: knows the deliveries of `forward`.
         kinds: remembers the kinds of stored events, where EventTypes are asked for.
         gate: what senders have to show.
+        doors: the doors that are open, of those for plain requests and for TLS.
     """
 
     router: Router
@@ -76,6 +78,7 @@ class ReceiveEffects:
     claims: Claims
     kinds: EventKinds
     gate: Gate
+    doors: Doors
 
 
 async def receive(
@@ -90,9 +93,9 @@ async def receive(
     Raises:
         InvalidEvent, Refused, Unavailable: for the shell to answer.
 
-    The order is that of Knative's own event receiver: method, route, token, parse, validate, store (ADR 010).
+    The order is that of Knative's own event receiver: door, method, route, token, parse, validate, store (ADR 010).
     """
-    subject = _refusal_by_method(request) or effects.router.route(request)
+    subject = effects.doors.refusal(request) or _refusal_by_method(request) or effects.router.route(request)
     if isinstance(subject, Response):
         await answer(subject)
         return

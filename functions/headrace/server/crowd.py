@@ -81,23 +81,30 @@ class Crowd:
         self.waiting = Waiting(most_waiting)
         self.waiting.full = self.lighten
         self.closed = dict.fromkeys(Ending, 0)
-        self._members: set[CrowdMember] = set()
+        # With what each of them counts for.
+        self._members: dict[CrowdMember, int] = {}
+        self._weight = 0
         self._turns: deque[Callable[[], None]] = deque()
         self._lightening = False
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def enter(self, member: CrowdMember, loop: asyncio.AbstractEventLoop) -> bool:
-        """Take a new connection in; False: there is no room, and none can be made."""
-        if len(self._members) >= self.most and not self._make_room(loop.time()):
+    def enter(self, member: CrowdMember, loop: asyncio.AbstractEventLoop, weight: int = 1) -> bool:
+        """Take a new connection in; False: there is no room, and none can be made.
+
+        Args:
+            weight: how many of the usual size it counts for.
+        """
+        if self._weight >= self.most and not self._make_room(loop.time()):
             self.closed[Ending.CROWDED] += 1
             return False
-        self._members.add(member)
+        self._members[member] = weight
+        self._weight += weight
         return True
 
     def leave(self, member: CrowdMember) -> None:
-        self._members.discard(member)
+        self._weight -= self._members.pop(member, 0)
 
     def ask_turn(self, go_on: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         """Have it called when all who have asked before have had their turn."""
@@ -152,7 +159,7 @@ class Crowd:
 
     def _let_leave(self, leaving: Sequence[tuple[object, CrowdMember]]) -> None:
         for _, member in leaving:
-            self._members.discard(member)
+            self.leave(member)
             self.closed[Ending.CROWDED] += 1
             member.make_room()
 

@@ -75,7 +75,7 @@ _END = b"\r\n\r\n"
 
 
 class BoundedProtocol(BoundedConnection):
-    """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
+    """One connection. An application with a short way has a `short_way(secure=…)` that returns its `Front`, or None."""
 
     __slots__ = ("_body_left", "_calls", "_lacks", "_line", "_looked_for_front", "_piece", "_trailers")
 
@@ -173,7 +173,7 @@ class BoundedProtocol(BoundedConnection):
         if not self._looked_for_front:
             self._looked_for_front = True
             find = getattr(self.app, "short_way", None)
-            self._front = None if find is None else find()
+            self._front = None if find is None else find(secure=self.secure)
             if self._front is not None:
                 self._front.when_full(self._crowd.lighten)
         return self._front

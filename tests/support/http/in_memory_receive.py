@@ -24,6 +24,7 @@ from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.waiting import Waiting
 from headrace.io import web
+from headrace.receive.doors import Doors
 from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
@@ -75,14 +76,16 @@ class _Receive:
             claims=claims,
             kinds=EventKinds(),
             gate=Gate(),
+            doors=Doors(),
         )
-        self._intake = Intake(self._effects, self._waiting) if short_way else None
+        self._intake = Intake(self._effects, self._waiting, self._effects.doors.plain) if short_way else None
 
     @property
     def held(self) -> int:
         return self._waiting.size
 
-    def short_way(self) -> Intake | None:
+    def short_way(self, *, secure: bool) -> Intake | None:
+        del secure
         return self._intake
 
     async def __call__(self, scope: Any, receive_: Any, send: Any) -> None:

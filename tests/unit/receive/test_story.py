@@ -20,6 +20,7 @@ from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.security import token
 from headrace.core.waiting import BESIDE_BYTES, Waiting
+from headrace.receive.doors import Doors
 from headrace.receive.gate import Gate
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
@@ -93,6 +94,7 @@ class World:
             claims=Claims(),
             kinds=self.kinds,
             gate=self.gate,
+            doors=Doors(),
         )
 
     def answer(self, response: Response) -> None:
@@ -100,7 +102,7 @@ class World:
         self.answers.append(response)
 
     async def by_short_way(self, sent: bytes) -> None:
-        assert Intake(self.effects(), self.waiting).take(sent, self.answer) == 0
+        assert Intake(self.effects(), self.waiting, Doors().plain).take(sent, self.answer) == 0
         self.published[0](self.outcome)
 
     async def by_asgi(self, sent: bytes) -> None:
@@ -189,7 +191,7 @@ async def test_the_short_way_answers_a_refusal_itself_and_asgi_leaves_it_to_the_
 )
 def test_a_plain_event_is_taken(url: bytes, headers: Sequence[Header], subject: str) -> None:
     world = World()
-    assert Intake(world.effects(), world.waiting).take(post(*headers, url=url), world.answer) == 0
+    assert Intake(world.effects(), world.waiting, Doors().plain).take(post(*headers, url=url), world.answer) == 0
     assert [(message.subject, message.data) for message in world.stored] == [(subject, b"data")]
 
 
@@ -210,13 +212,13 @@ def test_whatever_needs_a_closer_look_is_declined_and_nothing_has_happened(
     url: bytes, headers: Sequence[Header]
 ) -> None:
     world = World()
-    assert Intake(world.effects(), world.waiting).take(post(*headers, url=url), world.answer) is None
+    assert Intake(world.effects(), world.waiting, Doors().plain).take(post(*headers, url=url), world.answer) is None
     assert (world.happened, world.waiting.size) == ([], 0)
 
 
 def test_one_that_can_not_be_published_now_is_declined() -> None:
     world = World(can_publish=False)
-    assert Intake(world.effects(), world.waiting).take(post(HOST, *EVENT), world.answer) is None
+    assert Intake(world.effects(), world.waiting, Doors().plain).take(post(HOST, *EVENT), world.answer) is None
     assert (world.happened, world.waiting.size) == ([], 0)
 
 
@@ -224,7 +226,7 @@ def test_one_that_asks_for_spans_is_declined() -> None:
     world = World()
     asked: list[bytes] = []
     effects = replace(world.effects(), traced=lambda block: asked.append(block) or b"traceparent" in block)
-    intake = Intake(effects, world.waiting)
+    intake = Intake(effects, world.waiting, Doors().plain)
     assert intake.take(post(HOST, *EVENT, (b"traceparent", b"00-1-2-01")), world.answer) is None
     assert intake.take(post(HOST, *EVENT), world.answer) == 0
     assert len(asked) == 2
@@ -232,7 +234,7 @@ def test_one_that_asks_for_spans_is_declined() -> None:
 
 def test_what_waits_is_counted_until_it_is_answered_and_bounds_what_is_taken() -> None:
     world = World()
-    intake = Intake(world.effects(), world.waiting)
+    intake = Intake(world.effects(), world.waiting, Doors().plain)
     large = post(HOST, *EVENT, body=bytes(60_000))
     assert intake.take(large, world.answer) == 0
     assert world.waiting.size > 60_000 + BESIDE_BYTES
@@ -256,7 +258,7 @@ def test_a_fault_on_the_short_way_leaves_no_bytes_counted() -> None:
         raise RuntimeError("a fault of ours")
 
     world = World()
-    intake = Intake(replace(world.effects(), publish_now=faulty), world.waiting)
+    intake = Intake(replace(world.effects(), publish_now=faulty), world.waiting, Doors().plain)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         intake.take(post(HOST, *EVENT), world.answer)
     assert world.waiting.size == 0
@@ -334,7 +336,7 @@ async def test_method_and_channel_are_judged_before_the_token(method, url, statu
 
 async def test_a_token_takes_the_long_way_once_and_the_short_way_from_then_on() -> None:
     world, tokens = asking()
-    intake, sent = Intake(world.effects(), world.waiting), post(HOST, GOOD, *EVENT)
+    intake, sent = Intake(world.effects(), world.waiting, Doors().plain), post(HOST, GOOD, *EVENT)
     assert intake.take(sent, world.answer) is None
     assert (world.happened, world.waiting.size) == ([], 0)
     await world.by_asgi(sent)
@@ -355,7 +357,7 @@ async def test_a_token_takes_the_long_way_once_and_the_short_way_from_then_on() 
 def test_what_has_no_known_token_is_declined_whole_or_before_its_body_has_come(url, headers) -> None:
     world, tokens = asking()
     tokens.known_now = True
-    intake, sent = Intake(world.effects(), world.waiting), post(*headers, *EVENT, url=url)
+    intake, sent = Intake(world.effects(), world.waiting, Doors().plain), post(*headers, *EVENT, url=url)
     assert intake.take(sent, world.answer) is None
     assert intake.take(sent[:-3], world.answer) is None
     assert (world.happened, world.waiting.size) == ([], 0)
@@ -364,13 +366,13 @@ def test_what_has_no_known_token_is_declined_whole_or_before_its_body_has_come(u
 def test_a_body_is_awaited_for_a_known_token() -> None:
     world, tokens = asking()
     tokens.known_now = True
-    assert Intake(world.effects(), world.waiting).take(post(HOST, GOOD, *EVENT)[:-3], world.answer) == 3
+    assert Intake(world.effects(), world.waiting, Doors().plain).take(post(HOST, GOOD, *EVENT)[:-3], world.answer) == 3
 
 
 async def test_a_gate_that_closes_counts_from_the_next_event_on() -> None:
     world, tokens = asking()
     world.gate.tokens = None
-    intake, sent = Intake(world.effects(), world.waiting), post(HOST, *EVENT)
+    intake, sent = Intake(world.effects(), world.waiting, Doors().plain), post(HOST, *EVENT)
     assert intake.take(sent, world.answer) == 0
     world.gate.tokens = cast(token.Tokens, tokens)
     assert intake.take(sent, world.answer) is None

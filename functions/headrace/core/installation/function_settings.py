@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
@@ -102,6 +102,35 @@ class ReceiveSettings(Settings):
         alias="RECEIVE_PROXY_HEADER",
         description="header with the host that a proxy of `RECEIVE_PROXIES` was asked for",
         pattern=r"^[A-Za-z0-9-]{1,64}$",
+    )
+    tls_proxies: Networks = Field(
+        (),
+        alias="RECEIVE_TLS_PROXIES",
+        description="addresses of proxies that take TLS in its place: where Knative's `transport-encryption` is "
+        "`strict`, requests of theirs with `X-Forwarded-Proto: https` are served. `reconcile` sets the pod's own "
+        "address in Knative Services, where Knative Serving's proxies are in front",
+    )
+
+
+class TlsSettings(Settings):
+    """The TLS listener of `receive` (ADR 063)."""
+
+    port: int | None = Field(
+        None,
+        alias="RECEIVE_TLS_PORT",
+        description="port on which events are taken by TLS as soon as there is a certificate; unset: nowhere. "
+        "`reconcile` sets 8443 in the pods that it makes, but for Knative Services. Not under functions-framework",
+        ge=1,
+        le=65535,
+    )
+    directory: str = Field(
+        "",
+        alias="RECEIVE_TLS_DIR",
+        description="folder with `tls.crt` and `tls.key`, as a mounted Secret has them; looked at each second, so that "
+        "a new certificate counts from the next connection on",
+    )
+    least_version: Literal["1.2", "1.3"] = Field(
+        "1.3", alias="RECEIVE_TLS_MIN_VERSION", description="least version of TLS that is taken: `1.3` or `1.2`"
     )
 
 

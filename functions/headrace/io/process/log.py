@@ -22,8 +22,8 @@ from headrace.io.process import clock
 KEYS = {
     "timestamp": "UTC, ISO 8601",
     "level": "debug, info, warning or error",
-    "part": "the writer: host, receive, forward, web, nats, security, tracing; scaler, operator or up where leases are "
-    "opened",
+    "part": "the writer: host, receive, forward, web, nats, security, tls, tracing; scaler, operator or up where "
+    "leases are opened",
     "event": "what happened, in words; for an event of a channel, its outcome",
     "channel": "`namespace/name`",
     "subscription": "`namespace/name`",
