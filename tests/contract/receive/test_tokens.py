@@ -50,7 +50,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("secured")
     server = NatsServer(directory / "nats").start()
     mount = Mounted(directory / "security")
-    mount.trust(ISSUER)
+    mount.trust(ISSUER.known())
     with Function("receive", server.url, directory, HEADRACE_SECURITY_DIR=str(mount.directory)) as function:
         yield Secured(function, server.url, mount)
     server.kill()
@@ -153,19 +153,19 @@ async def test_a_new_key_counts_without_a_refusal_and_an_old_one_until_it_goes(s
     try:
         old = rotating.token(now=time.time(), aud=audience)
         published = TokenIssuer(kids=["one", "two"])
-        secured.mount.trust(published)
+        secured.mount.trust(published.known())
         await secured.obeys(orders, 202, published.token(now=time.time(), aud=audience))
         rotating.kids = ["one", "two"]
         await asyncio.sleep(0.5)
         assert (await secured.send(orders, old)).status == 202
-        secured.mount.trust(TokenIssuer(kids=["two"]))
+        secured.mount.trust(TokenIssuer(kids=["two"]).known())
         # A key that may be new, for all that `receive` knows: come again.
         await secured.obeys(orders, 503, old)
         await asyncio.sleep(0.5)
     finally:
         stop.set()
         await asyncio.gather(*senders)
-        secured.mount.trust(ISSUER)
+        secured.mount.trust(ISSUER.known())
     assert set(answers) == {202}
     await secured.obeys(orders, 202, token(orders))
 
@@ -173,7 +173,7 @@ async def test_a_new_key_counts_without_a_refusal_and_an_old_one_until_it_goes(s
 async def test_the_flag_counts_without_a_restart_both_ways(secured, orders) -> None:
     secured.mount.ask_for_nothing()
     await secured.obeys(orders, 202)
-    secured.mount.trust(ISSUER)
+    secured.mount.trust(ISSUER.known())
     await secured.obeys(orders, 401)
 
 

@@ -41,6 +41,8 @@ class ControlPlane:
         ca: path of the CA's certificate.
         kubeconfig: for kubectl and for clients that read one.
         certificate, key: paths of the admin's, in place of the token.
+        issuer_keys: paths of the keys of service accounts' tokens, from the next start on: the first one signs, and all
+            are published.
     """
 
     def __init__(self, directory: Path, controllers: Sequence[str] = CONTROLLERS) -> None:
@@ -59,6 +61,7 @@ class ControlPlane:
         self.ca = directory / "ca.pem"
         self.kubeconfig = directory / "kubeconfig"
         self.certificate, self.key = directory / "admin.pem", directory / "admin.key"
+        self.issuer_keys = [directory / "server.key"]
         self._write_files()
 
     def start(self) -> ControlPlane:
@@ -129,8 +132,8 @@ class ControlPlane:
             f"--client-ca-file={self.ca}",
             f"--token-auth-file={self._directory / 'tokens.csv'}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
+            *(f"--service-account-key-file={published}" for published in self.issuer_keys),
+            f"--service-account-signing-key-file={self.issuer_keys[0]}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--disable-admission-plugins=ServiceAccount",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headrace.core.security.document import KEY, SecurityDocument
-from tests.support.security.issuing import TokenIssuer
+from headrace.core.security.issuer import Issuer
 
 
 class Mounted:
@@ -17,11 +17,10 @@ class Mounted:
         self.document = SecurityDocument()
         directory.mkdir(parents=True, exist_ok=True)
 
-    def trust(self, issuer: TokenIssuer) -> None:
-        """Ask for tokens of this issuer, by the keys that it has now."""
-        known = issuer.known()
-        flags = replace(self.document.flags, oidc=True)
-        self._write(replace(self.document, flags=flags, issuer=known.url, keys=known.keys, algorithms=known.algorithms))
+    def trust(self, issuer: Issuer) -> None:
+        """Ask for tokens of this issuer."""
+        found = replace(self.document, issuer=issuer.url, keys=issuer.keys, algorithms=issuer.algorithms)
+        self._write(replace(found, flags=replace(found.flags, oidc=True)))
 
     def ask_for_nothing(self) -> None:
         self._write(SecurityDocument(self.document.revision))
