@@ -17,6 +17,7 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.installation.function_settings import ForwardSettings, TokenSettings
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.operator_settings import KubeSettings, OperatorSettings
+from headrace.core.quoting import quoted
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
@@ -41,13 +42,14 @@ from headrace_operator.kube import access
 from headrace_operator.kube.access import KubeAccess
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.election import Election
-from headrace_operator.kube.kinds import CHANNEL, Discovery
+from headrace_operator.kube.kinds import CHANNEL, SERVICE_ACCOUNT, Discovery, is_name
 from headrace_operator.kube.live_access import LiveAccess
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.metrics import Families
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
+from headrace_operator.scaling.tokens import TokenBook, TokenKey, request_body
 
 # How often the API server is asked which APIs it serves: one request for all of them.
 DISCOVERY_SECONDS = 60.0
@@ -106,6 +108,12 @@ class MetricSources:
         }
 
 
+async def _token(api: KubeApi, key: TokenKey) -> tuple[str, float]:
+    if not is_name(key.account):
+        raise Refused(f"{quoted(key.account)} can't be the name of a ServiceAccount", status=422)
+    return await api.token(SERVICE_ACCOUNT.path(key.namespace, key.account, "token"), request_body(key.audience))
+
+
 class Operator:
     def __init__(
         self, settings: OperatorSettings, way: Callable[[], KubeAccess], nats: NatsSettings, token: Token
@@ -135,7 +143,8 @@ class Operator:
             events = EventWriter(api, self._identity)
             customize = partial(hook.customize, settings.hook)
             world = ClusterWorld(api, discovery, channels.cache, children, related, events, customize)
-            served = self._served(client, leases)
+            served = self._served(client, leases, TokenBook(partial(_token, api)))
+            world.without_tokens = served.without_tokens
             passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
             # When the passes of one namespace hang, half of the workers remain for other namespaces, if there are any.
@@ -177,7 +186,7 @@ class Operator:
                 await children.watch_what_is_served()
                 await election.run(leadership.run)
 
-    def _served(self, client: Client, leases: LeaseClient) -> ChannelScaler:
+    def _served(self, client: Client, leases: LeaseClient, tokens: TokenBook) -> ChannelScaler:
         forward = self._settings.forward
 
         async def open_lease(url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
@@ -189,7 +198,9 @@ class Operator:
             return await leases.open(url or str(forward), lease, meanwhile)
 
         max_in_flight, sweep = environment.fill(ForwardSettings).max_in_flight, self._settings.sweep
-        return ChannelScaler(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
+        return ChannelScaler(
+            client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds(), tokens=tokens
+        )
 
     def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Predecessor:
         # No such channel exists: the answer follows from its name alone.

@@ -44,6 +44,7 @@ CHILDREN: dict[str, dict[str, Any]] = {
     },
 }
 # The functions of cluster-scoped channels; each Deployment has a Service, as channels have in their own namespaces.
+TOKEN = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["billing"]}}
 OF_THE_SYSTEM = ("deployments", "services", "scaledobjects")
 
 
@@ -90,6 +91,8 @@ def _child(path: str, body: dict[str, Any]) -> Iterator[tuple[str, Deed]]:
     yield f"create {path}", lambda api: api.create(path, body)
     yield f"apply {path}", lambda api: api.apply(f"{path}/child", body, manager="headrace")
     yield f"look at {path}", lambda api: api.get(f"{path}/child")
+    if path.endswith("/serviceaccounts"):
+        yield "have a token made", lambda api: api.create(f"{path}/child/token", TOKEN)
     yield f"delete {path}", lambda api: api.delete(f"{path}/child")
 
 

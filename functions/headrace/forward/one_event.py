@@ -30,6 +30,8 @@ from headrace.forward.reading import event_in, words
 LEAST_STUCK_WAIT = timedelta(seconds=30)
 # An event that waits for another of its key comes back this much later at the most.
 BEHIND_ANOTHER = timedelta(seconds=5)
+# The next lease has another token by then.
+OUTDATED_WAIT = timedelta(seconds=1)
 # Server and process clocks differ a little: an event that comes at most this early is delivered and not given back.
 EARLY = timedelta(milliseconds=100)
 
@@ -176,6 +178,8 @@ class _Delivery:
                     return Ack(replace(record, stage=Stage.SUBSCRIBER))
                 case Stage.DEAD_LETTER:
                     return delivery.give_up(record, self.subscriber)
+        if self.effects.shown.withheld(destination, record.outdated):
+            return Nak(OUTDATED_WAIT, record)
         try:
             answered = await self._post(destination, event, passing, record)
         except Unavailable:
@@ -188,9 +192,17 @@ class _Delivery:
         try:
             replies = delivery.may_reply(record, self.subscriber)
             answer = delivery.read_answer(answered, self.effects.now(), replies=replies)
+            answer = replace(answer, body=self.effects.shown.hidden(answer.body))
+            if answer.status == delivery.UNAUTHENTICATED:
+                answer = self._refused(record, answer)
         except Exception as error:  # noqa: BLE001  # as above
             answer = Answer(None, error=words(error))
         return delivery.decide(record, answer, self.subscriber)
+
+    def _refused(self, record: StageRecord, answer: Answer) -> Answer:
+        """The answer 401, which may be about an outdated token only."""
+        to, shown = delivery.destination(self.subscriber, record.stage), self.effects.shown
+        return replace(answer, outdated=shown.mark(to)) if to is not None and shown.refused(to) else answer
 
     async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> HttpAnswer:
         if record.reply is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from headrace.core.delivery.bearer import Shown
 from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.order import Unsettled
 from headrace.core.delivery.stage_record import StageRecord
@@ -95,6 +96,7 @@ class Effects:
         report: log one line per outcome; a success at debug level only.
         survey: for by-key consumers.
         short_way: its effects; without them every event goes the long way.
+        shown: the lease's tokens, which `post` and the short way show.
         claims: proves to our channels which delivery a POST is.
         tally: the lease's counts; its maker may read it at any time.
     """
@@ -115,5 +117,6 @@ class Effects:
     in_hand: Callable[[Message], bool] = lambda _: False
     survey: Survey | None = None
     short_way: ShortEffects | None = None
+    shown: Shown = field(default_factory=Shown)
     claims: Claims = field(default_factory=Claims)
     tally: Tally = field(default_factory=Tally)

@@ -12,6 +12,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.delivery import admission, gaps, lease, pull_trouble, stage_record, sunk
 from headrace.core.delivery.ahead import most_ahead
+from headrace.core.delivery.bearer import Shown
 from headrace.core.delivery.byte_pool import BytePool
 from headrace.core.delivery.lease import Lease, Outcome, Tally
 from headrace.core.delivery.order import Unsettled
@@ -142,7 +143,7 @@ class Leasing:
         info = await self._info(asked)
         if info is None:
             return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
-        subscriber = admission.admit(asked.consumer, info["config"])
+        subscriber = admission.admit(asked.consumer, info["config"], asked.tokens)
         return subscriber if isinstance(subscriber, Response) else (info, subscriber)
 
     async def _serve(
@@ -192,7 +193,9 @@ class Leasing:
                 bits_per_second=subscriber.rate_limit_bps / leases,
                 max_ahead=most_ahead(asked.max_in_flight, unsettled, leases),
             )
-            effects = self._effects(asked, subscriber, tally)
+            shown = Shown(asked.tokens, clock.monotonic, stop.set)
+            tally.outdated = shown.outdated
+            effects = self._effects(asked, subscriber, tally, shown)
             with self._counts.lease(subscriber, tally):
                 await forward(asked, subscriber, largest, effects, stop, gaps.begin(info), self._pool)
         finally:
@@ -276,7 +279,7 @@ class Leasing:
     async def _info(self, asked: Lease) -> dict[str, Any] | None:
         return await self._api.find(f"CONSUMER.INFO.{asked.stream}.{asked.consumer}", timeout=ASK_SECONDS)
 
-    def _effects(self, asked: Lease, subscriber: Subscriber, tally: Tally) -> Effects:
+    def _effects(self, asked: Lease, subscriber: Subscriber, tally: Tally, shown: Shown) -> Effects:
         aside = subscriber.aside
 
         async def load(subject: str) -> bytes | None:
@@ -299,7 +302,7 @@ class Leasing:
             open_inbox=lambda on_message, on_end: self._jetstream.pull_inbox(
                 asked.stream, asked.consumer, on_message, on_end, pinned=survey is not None
             ),
-            post=self._posting.to(subscriber),
+            post=self._posting.to(subscriber, shown),
             load=load,
             store=store,
             drop=drop,
@@ -313,13 +316,14 @@ class Leasing:
             now=clock.now,
             report=self._log.reporter(subscriber),
             survey=survey,
-            short_way=self._short_way(subscriber),
+            short_way=self._short_way(subscriber, shown),
+            shown=shown,
             claims=self._claims,
             tally=tally,
         )
 
-    def _short_way(self, subscriber: Subscriber) -> ShortEffects | None:
-        sender = self._posting.sender(subscriber)
+    def _short_way(self, subscriber: Subscriber, shown: Shown) -> ShortEffects | None:
+        sender = self._posting.sender(subscriber, shown)
         return None if sender is None else ShortEffects(sender.send, self._jetstream.settle_now)
 
     def _survey(self, asked: Lease, aside: str) -> Survey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from headrace.core.delivery.bearer import Shown
 from headrace.core.delivery.stage_record import Stage
 from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.errors import InvalidEvent, InvalidSpec
@@ -42,20 +43,21 @@ class Posting:
         self._limit = most_answer_bytes
         self._tracing = traced() if traced is not None else None
 
-    def to(self, subscriber: Subscriber) -> Post:
-        """A function that POSTs to the addresses of one subscriber, at any stage."""
+    def to(self, subscriber: Subscriber, shown: Shown) -> Post:
+        """A function that POSTs to the addresses of one subscriber, at any stage, with the tokens of a lease."""
 
         async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
             stage = _stage(to, subscriber)
             reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
             began = clock.monotonic()
+            headers += shown.headers(to)
             answer = await self._sink.post(to, headers, body, timeout, self._limit, reply=reply)
             self._counts.posts(subscriber, stage).took(answer, clock.monotonic() - began)
             return answer
 
         return post if self._tracing is None else _traced(post, subscriber, self._tracing)
 
-    def sender(self, subscriber: Subscriber) -> Sender | None:
+    def sender(self, subscriber: Subscriber, shown: Shown) -> Sender | None:
         """The sender of the short way to the subscriber itself; None: all its events go the long way."""
         # Spans cost more time than the long way itself.
         if subscriber.subscriber is None or self._tracing is not None:
@@ -63,7 +65,7 @@ class Posting:
         try:
             return self._sink.sender(
                 subscriber.subscriber,
-                closing_headers(subscriber, Stage.SUBSCRIBER),
+                closing_headers(subscriber, Stage.SUBSCRIBER) + shown.headers(subscriber.subscriber),
                 subscriber.policy.timeout,
                 self._limit,
                 reply=subscriber.reply is not None,

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from headrace.core.channel import (
     children,
     counts,
+    identities,
     naming,
     related,
     rights,
@@ -21,8 +22,9 @@ from headrace.core.channel import (
     unenforced,
 )
 from headrace.core.channel.children import Functions, ServedConsumer
+from headrace.core.channel.customize import PARENT_ANNOTATIONS, CustomizeAnswer
 from headrace.core.channel.desired import Desired, desired
-from headrace.core.channel.hook import PARENT_ANNOTATIONS, CustomizeAnswer, HookRequest, HookResponse
+from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.channel.naming import Trespass
 from headrace.core.channel.own_account import leftovers, lockout
@@ -272,10 +274,13 @@ class _Call:
             result,
             functions=replace(functions, conditions=(*functions.conditions, *([left] if left else []))),
             elsewhere=elsewhere,
+            tokens=request.tokens or {},
         )
         body = status(request.parent, wish, result, self._now)
         fresh = complete({**body, **leftovers.to_status(before, account.connection, created)})
         written = counts.calm(request.parent.get("status"), fresh, self._now)
+        bound = ((one.durable, one.subscriber) for one in result.bindings or () if one.subscriber is not None)
+        senders = identities.proved(bound, wish.truth)
         again = resync_after(result, counts.look_again(fresh, written, self._now))
         if account.apart is not None:
             again = min(again or LOOK_APART_SECONDS, LOOK_APART_SECONDS)
@@ -285,7 +290,7 @@ class _Call:
             resync_after_seconds=again,
             verify=result.questions,
             prune=result.leftovers,
-            lease_places=LeasePlaces("" if elsewhere else stream, functions.forwards, functions.receive)
+            lease_places=LeasePlaces("" if elsewhere else stream, functions.forwards, functions.receive, senders)
             if told_where and result.bindings is not None
             else None,
         )
@@ -314,7 +319,8 @@ class _Call:
         functions = await self._calculate(self._remaining, request, account, served)
         if not served or (self._settings.image and not functions.forwards.keys() >= {one.durable for one in served}):
             return HookResponse(body, functions.objects)
-        places = LeasePlaces(stream, functions.forwards, functions.receive)
+        # Metadata of consumers proves nothing about identities.
+        places = LeasePlaces(stream, functions.forwards, functions.receive, None)
         return HookResponse(body, functions.objects, lease_places=places)
 
     async def _served(self, request: HookRequest, account: Account) -> tuple[str, tuple[ServedConsumer, ...]]:

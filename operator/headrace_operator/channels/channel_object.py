@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.core.channel.hook import PARENT_ANNOTATIONS
+from headrace.core.channel.customize import PARENT_ANNOTATIONS
 from headrace_operator.kube.api import Body
 
 FINALIZER = "headrace.dev/channel"

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.channel.hook import CustomizeAnswer, HookRequest, Reference
+from headrace.core.channel.customize import CustomizeAnswer
+from headrace.core.channel.hook import HookRequest, Reference
 from headrace.core.errors import Refused
 from headrace_operator.channels import channel_object
 from headrace_operator.channels.channel_object import FINALIZER
@@ -43,7 +44,11 @@ class Wishes:
 
 
 class ClusterWorld:
-    """The channels of a cluster, or of one namespace. All methods raise as `KubeApi`."""
+    """The channels of a cluster, or of one namespace. All methods raise as `KubeApi`.
+
+    Attributes:
+        without_tokens: says why there are no tokens for a channel's consumers, by consumer.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class ClusterWorld:
         self.tell = events
         self._events = events
         self._customize = customize
+        self.without_tokens: Callable[[Key], Mapping[str, str]] = lambda _: {}
         self._wishes: dict[Key, Wishes] = {}
         self._round = 0
 
@@ -94,6 +100,7 @@ class ClusterWorld:
             watched=children.own_namespace,
             lacking=dict(children.lacking(channel)),
             guests=children.guests(channel),
+            tokens=dict(self.without_tokens(place)),
         )
         return request, related.write(channel)
 

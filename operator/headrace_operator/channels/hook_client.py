@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from headrace.core import json_text
-from headrace.core.channel.hook import CustomizeAnswer, HookRequest, HookResponse
+from headrace.core.channel.customize import CustomizeAnswer
+from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.errors import Unavailable
 from headrace.io.process import tls
 from headrace.io.process.calculation import calculate

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from headrace.core.channel.hook import RelatedRule
+from headrace.core.channel.customize import RelatedRule
 from headrace.core.channel.truth import channel_of
 from headrace.io.process import log
 from headrace_operator.channels import channel_object

@@ -10,11 +10,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
 from typing import Any, Self
 
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io.process import clock
 from headrace_operator.kube.access import KubeAccess
 
 Body = dict[str, Any]
@@ -147,6 +149,17 @@ class KubeApi:
     async def create(self, path: str, body: Mapping[str, Any]) -> Body:
         return await self._call("create", "POST", path, body, parameters={"fieldManager": FIELD_MANAGER})
 
+    async def token(self, path: str, body: Mapping[str, Any]) -> tuple[str, float]:
+        """Have a token made; gives it, and the seconds for which it is good."""
+        text = await self._sent("token", "POST", path, body)
+        try:
+            status = json.loads(text)["status"]
+            until = datetime.fromisoformat(str(status["expirationTimestamp"]))
+            return str(status["token"]), (until - clock.now()).total_seconds()
+        except (KeyError, TypeError, ValueError) as error:
+            # Whatever came, it may hold a token: no words about it, and no error that has it.
+            raise Unavailable(f"{path} answered with what is no token ({type(error).__name__})") from None
+
     async def replace(self, path: str, body: Mapping[str, Any]) -> Body:
         """PUT; the version in the body is the condition."""
         return await self._call("update", "PUT", path, body, parameters={"fieldManager": FIELD_MANAGER})
@@ -186,6 +199,19 @@ class KubeApi:
         content: str = "application/json",
         parameters: Mapping[str, str] | None = None,
     ) -> Body:
+        return _object(await self._sent(verb, method, path, body, content=content, parameters=parameters), path)
+
+    async def _sent(
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        content: str = "application/json",
+        parameters: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Make one request; gives the body of the answer to one that has succeeded."""
         self.calls[verb] += 1
         access = self._access()
         try:
@@ -206,7 +232,7 @@ class KubeApi:
             raise Unavailable(f"{method} {path}: {error or type(error).__name__}") from error
         if status >= 300:
             raise refusal(method, path, status, text.decode(errors="replace"))
-        return _object(text, path)
+        return text
 
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:

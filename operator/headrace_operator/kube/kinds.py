@@ -46,6 +46,7 @@ class Kind:
 CHANNEL = Kind(API_VERSION, KIND, "natsjetstreamchannels")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
 

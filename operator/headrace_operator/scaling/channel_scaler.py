@@ -7,19 +7,21 @@ is served from its first pass on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 
 from headrace.core.channel.hook import HookResponse
-from headrace.core.channel.lease_places import Forward, LeasePlaces
+from headrace.core.channel.lease_places import Forward, LeasePlaces, SenderIdentity
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.delivery.subscriber import Subscriber
-from headrace.core.errors import Refused
+from headrace.core.errors import Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.io.process import log
 from headrace_operator.kube.kinds import Key
-from headrace_operator.scaling.lease_client import Meanwhile
+from headrace_operator.scaling.lease_client import START_SLACK, Meanwhile
 from headrace_operator.scaling.scaler import SWEEP_SECONDS, Scaler
+from headrace_operator.scaling.tokens import TokenBook
 
 # The sweep reports a missing stream again and again, also while it is being made.
 REPAIR_SECONDS = 5.0
@@ -28,6 +30,8 @@ LOOK_SECONDS = 2.0
 # Events that a burst leaves for a moment are no backlog.
 BACKLOG_SECONDS = 15.0
 NOWHERE = Forward("")
+# The last event of a lease may still go to its subscriber, to the reply address and to the dead letter sink.
+_STAGES = 3
 
 _log = log.get("scaler")
 
@@ -49,10 +53,15 @@ class ChannelScaler:
         *,
         max_in_flight: int,
         sweep_seconds: float = SWEEP_SECONDS,
+        tokens: TokenBook | None = None,
     ) -> None:
         """Args:
         open_lease: opens a lease at the URL that the hook has named; empty when it has named none.
+        tokens: None where nobody can make any.
         """
+        self._tokens = tokens
+        # Why there are no tokens for a consumer, by channel and then by consumer.
+        self._without: dict[Key, dict[str, str]] = {}
         self.on_trouble: list[Callable[[Key, float], None]] = []
         self._open_lease = open_lease
         self._places: dict[Key, LeasePlaces] = {}
@@ -81,7 +90,7 @@ class ChannelScaler:
         if answer.lease_places is not None:
             self._let_go(place, but=answer.lease_places.stream)
             # A channel that is not served here counts, too: its `receive` does not belong to another channel alone.
-            self._places[place] = answer.lease_places
+            self._places[place] = self._completed(place, answer.lease_places)
         stream = self._stream(place)
         if not stream:
             return
@@ -97,9 +106,20 @@ class ChannelScaler:
         self._put_at[place] = asyncio.get_running_loop().time()
         self.scaler.look_soon(stream)
 
+    def _completed(self, place: Key, answered: LeasePlaces) -> LeasePlaces:
+        """The hook's answer, with the last known identities where it knows none."""
+        if answered.identities is None:
+            before = self._places.get(place)
+            return replace(answered, identities=before.identities if before is not None else {})
+        told = self._without.get(place, {})
+        for consumer in told.keys() - answered.identities.keys():
+            del told[consumer]
+        return answered
+
     def remove(self, place: Key) -> None:
         self._let_go(place)
         self._places.pop(place, None)
+        self._without.pop(place, None)
 
     def arrived(self, receive: str) -> None:
         """A request has woken this `receive`, a Knative Service as namespace/name, from zero."""
@@ -127,10 +147,55 @@ class ChannelScaler:
 
     def _forward(self, subscriber: Subscriber, stream: str, consumer: str) -> Forward:
         """The function that delivers for a consumer, by the word of its own channel alone: its metadata names that."""
+        known = self._known(subscriber, stream)
+        return known.forwards.get(consumer, NOWHERE) if known is not None else NOWHERE
+
+    def _known(self, subscriber: Subscriber, stream: str) -> LeasePlaces | None:
         known = self._places.get((subscriber.namespace, subscriber.channel))
-        if known is None or known.stream != stream:
-            return NOWHERE
-        return known.forwards.get(consumer, NOWHERE)
+        return known if known is not None and known.stream == stream else None
+
+    def without_tokens(self, place: Key) -> Mapping[str, str]:
+        """Why there are no tokens for a channel's consumers, by consumer."""
+        return self._without.get(place, {})
+
+    def _sender(self, subscriber: Subscriber, lease: Lease) -> SenderIdentity | None:
+        known = self._known(subscriber, lease.stream)
+        return (known.identities or {}).get(lease.consumer) if known is not None else None
+
+    async def _with_tokens(self, subscriber: Subscriber, lease: Lease) -> Lease:
+        """The lease with the tokens that its consumer's addresses ask for, by the word of its channel alone.
+
+        Raises:
+            Unavailable: there are none, and so no lease: its events wait.
+        """
+        sender = self._sender(subscriber, lease)
+        if sender is None or self._tokens is None:
+            raise Unavailable(f"no identity is known for {lease.consumer}: the status of its channel says why")
+        seconds = lease.seconds + START_SLACK + _STAGES * subscriber.policy.timeout.total_seconds()
+        try:
+            tokens = await self._tokens.of(sender, seconds)
+        except Unavailable as error:
+            self._note_tokens(subscriber, lease, str(error))
+            raise
+        self._note_tokens(subscriber, lease, "")
+        return replace(lease, tokens=tokens)
+
+    def _note_tokens(self, subscriber: Subscriber, lease: Lease, trouble: str) -> None:
+        """Have the status tell why there are no tokens, or that there are again."""
+        place = (subscriber.namespace, subscriber.channel)
+        told = self._without.setdefault(place, {})
+        if told.get(lease.consumer, "") != trouble:
+            if trouble:
+                told[lease.consumer] = trouble
+            else:
+                del told[lease.consumer]
+            self._trouble(lease.stream, LOOK_SECONDS)
+
+    def _refuse_tokens(self, subscriber: Subscriber, lease: Lease, outdated: Collection[str]) -> None:
+        sender = self._sender(subscriber, lease)
+        for audience in outdated:
+            if sender is not None and self._tokens is not None and audience in lease.tokens:
+                self._tokens.refused(sender, audience, lease.tokens[audience].text)
 
     async def tell_of_backlogs(self) -> None:
         """Have channels reconciled whose last answer does not say that events wait; never returns.
@@ -155,8 +220,13 @@ class ChannelScaler:
     async def hold(self, subscriber: Subscriber, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         """Hold one lease at the `forward` of the subscriber's channel; a `LeaseOpener`."""
         url = self._forward(subscriber, lease.stream, lease.consumer).url
+        if subscriber.audiences:
+            lease = await self._with_tokens(subscriber, lease)
         try:
-            return await self._open_lease(url, lease, meanwhile)
+            answer = await self._open_lease(url, lease, meanwhile)
+            if lease.tokens:
+                self._refuse_tokens(subscriber, lease, answer.outdated)
+            return answer
         except Refused as error:
             if error.status == 401:
                 # The shared token was rotated: the hook has to tell the function anew whom it may trust.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import aiohttp
 
-from headrace.core.delivery import lease
+from headrace.core.delivery import bearer, lease
 from headrace.core.delivery.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
 from headrace.core.delivery.subscriber import LONGEST_TIMEOUT
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
@@ -95,7 +95,7 @@ class LeaseClient:
             ) as answer:
                 if answer.headers.get(ENDING[0]) == ENDING[1]:
                     meanwhile.ending()
-                text = (await _body(answer, meanwhile)).decode(errors="replace")
+                text = bearer.hidden(await _body(answer, meanwhile), wanted.tokens).decode(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"forward at {url}: {error or type(error).__name__}") from error
         if answer.status == 200:

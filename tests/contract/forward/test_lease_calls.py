@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.functions.served"]
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 GONE = {"state": "gone", "goneSince": "2026-01-31T09:30:00Z"}
 AUDIENCE = {"deadLetter": {"uri": "http://127.0.0.1/", "audience": "someone"}}
-REFUSED = {"state": "refused", "reason": "OIDCNotSupported: spec.subscribers[0].subscriberAudience is set"}
+REFUSED = {"state": "refused", "reason": "OIDCIdentityMissing: spec.subscribers[0].auth.serviceAccountName"}
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ async def test_nothing_is_sent_to_an_address_that_no_subscriber_can_have(
     ("state", "words"),
     [
         pytest.param(GONE, "gone", id="its Subscription is gone"),
-        pytest.param(REFUSED, "OIDCNotSupported", id="its Subscription asks for what we can't"),
-        pytest.param(AUDIENCE, "OIDCNotSupported", id="its sink would need a token, whatever its state says"),
+        pytest.param(REFUSED, "OIDCIdentityMissing", id="its Subscription asks for what we can't"),
+        pytest.param(AUDIENCE, "needs tokens", id="its sink needs a token that the lease lacks"),
     ],
 )
 async def test_a_consumer_that_may_not_be_delivered_to_keeps_its_events(

@@ -56,7 +56,7 @@ RESOURCES = (
 MADE = ("apps/deployments", "serving.knative.dev/services", "keda.sh/scaledobjects", "/serviceaccounts")
 Permission = tuple[str, str]
 _FORBIDDEN = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
-FUNCTIONS_ROLE = "headrace-operator-functions"
+FUNCTIONS_ROLE, TOKENS_ROLE = "headrace-operator-functions", "headrace-operator-tokens"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
 
 
@@ -157,19 +157,37 @@ async def test_in_a_namespace_that_lets_it_the_operator_may_make_functions_and_i
     assert await all_allowed(api, OPERATOR, "shop") == before
 
 
+@pytest.mark.usefixtures("installed")
+async def test_in_a_namespace_that_lets_it_the_operator_may_have_tokens_made_and_in_no_other(
+    api: Api, namespace: str
+) -> None:
+    await aggregated(api)
+    before = await all_allowed(api, OPERATOR, namespace)
+
+    await let(api, namespace, TOKENS_ROLE, "/serviceaccounts/token")
+
+    assert await all_allowed(api, OPERATOR, namespace) == before | {("create", "/serviceaccounts/token")}
+    assert await all_allowed(api, OPERATOR, "shop") == before
+
+
 async def let_make_functions(api: Api, namespace: str) -> None:
     """As the condition RightsGranted says."""
+    await let(api, namespace, FUNCTIONS_ROLE, "apps/deployments")
+
+
+async def let(api: Api, namespace: str, name: str, creates: str) -> None:
+    """Bind a role of the operator's in a namespace."""
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": FUNCTIONS_ROLE},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": FUNCTIONS_ROLE},
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "headrace-operator", "namespace": SYSTEM}],
     }
     (await api.create(BINDINGS.format(namespace), body)).unwrapped()
 
     async def heard() -> bool:
-        return await allowed(api, OPERATOR, "create", "apps/deployments", namespace)
+        return await allowed(api, OPERATOR, "create", creates, namespace)
 
     await until("the API server has taken the binding in", heard, 30.0)
 
@@ -222,6 +240,7 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
     """Every deed is done as nobody first: the API server itself says which permission it takes."""
     (await api.create(CHANNELS.format(namespace=namespace), channel())).unwrapped()
     await let_make_functions(api, namespace)
+    await let(api, namespace, TOKENS_ROLE, "/serviceaccounts/token")
     async with as_user(control_plane, OPERATOR) as operator, as_user(control_plane, "nobody") as nobody:
         needed: dict[str, set[Permission]] = {}
         for name, deed in deeds(namespace):
@@ -239,7 +258,7 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
     )
     everywhere = permissions(role("headrace-operator"))
     assert needed == {
-        "of channels": everywhere | permissions(role(FUNCTIONS_ROLE)),
+        "of channels": everywhere | permissions(role(FUNCTIONS_ROLE)) | permissions(role(TOKENS_ROLE)),
         SYSTEM: own | features,
         SERVING: autoscaler,
     }

@@ -189,13 +189,13 @@ def _stored(message: Mapping[str, Any]) -> Stored:
 def metadata(
     channel: Channel,
     *,
-    subscriber: str | None = None,
-    reply: str | None = None,
-    dead_letter: str | None = None,
+    subscriber: str | Mapping[str, str] | None = None,
+    reply: str | Mapping[str, str] | None = None,
+    dead_letter: str | Mapping[str, str] | None = None,
     policy: Mapping[str, object] | None = None,
     **more: object,
 ) -> dict[str, object]:
-    """What the metadata of a consumer says: addresses, and the members of the policy that are not default."""
+    """What the metadata of a consumer says: addresses, whole ones or URIs, and the policy where not default."""
     addresses = {"subscriber": subscriber, "reply": reply, "deadLetter": dead_letter}
     defaults = {
         "retry": 0,
@@ -218,7 +218,7 @@ def metadata(
         "lagThreshold": 1000,
         "maxScale": 4,
         "state": "ready",
-        **{key: {"uri": uri} for key, uri in addresses.items() if uri is not None},
+        **{key: {"uri": to} if isinstance(to, str) else to for key, to in addresses.items() if to is not None},
         **more,
     }
 

@@ -8,11 +8,12 @@ position is kept, with the state REFUSED and the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from headrace.core import names
+from headrace.core.channel import identities
 from headrace.core.channel.dead_letter import Resolution, Unresolved
 from headrace.core.channel.stream_config import nanoseconds
 from headrace.core.channel.truth import Truth
@@ -83,6 +84,7 @@ class Row:
         subscriber: the metadata that its consumer is to have; None when its uid names no consumer of its own.
         problem: why there is none, for people.
         beyond: its wish beyond the administrator's bounds, for people; empty where there is none.
+        auth: the identity that Knative has written into it, as the status repeats it.
     """
 
     uid: str
@@ -90,6 +92,7 @@ class Row:
     subscriber: Subscriber | None
     problem: str = ""
     beyond: str = ""
+    auth: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class _Defaults:
     own: OwnAddress
     error_data: Callable[[str], bool]
     most: int
+    truth: Truth
 
 
 def rows(
@@ -139,6 +143,7 @@ def rows(
         own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
         error_data,
         most,
+        truth,
     )
     # By the consumer that a uid names: two uids that differ in case or dashes alone name the same one.
     seen: dict[str, int] = {}
@@ -233,6 +238,7 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
     identity = replace(identity, error_data=all(map(defaults.error_data, readers)))
     try:
         entry = parse_entry(raw, index)
+        known = replace(known, auth=_auth(entry))
         if subscription is None:
             identity = _annotated(identity, entry.annotations, field, defaults)
         else:
@@ -265,7 +271,6 @@ def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, 
 
 def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: _Defaults) -> Subscriber:
     """The subscriber with its addresses and its patience; InvalidSpec when it can't be delivered to."""
-    _refuse_identities(entry, field)
     if not entry.subscriber_uri and not entry.reply_uri:
         raise InvalidSpec(f"{field} has neither subscriberUri nor replyUri: give at least one", field=field)
     addresses = (
@@ -280,10 +285,12 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
         defaults.own.refuse(dead_letter.uri, own_address.DEAD_LETTER, field=path)
     # As Knative inherits: an entry's own delivery excludes the channel's, except for its dead letter sink.
     delivery = entry.delivery or defaults.manifest.spec.delivery or DeliverySpec()
-    return replace(
+    served = replace(
         identity,
-        subscriber=_destination(entry.subscriber_uri, entry.subscriber_ca_certs, f"{field}.subscriberUri"),
-        reply=_destination(entry.reply_uri, entry.reply_ca_certs, f"{field}.replyUri"),
+        subscriber=_destination(
+            entry.subscriber_uri, entry.subscriber_ca_certs, entry.subscriber_audience, f"{field}.subscriberUri"
+        ),
+        reply=_destination(entry.reply_uri, entry.reply_ca_certs, entry.reply_audience, f"{field}.replyUri"),
         dead_letter=dead_letter,
         policy=DeliveryPolicy(
             retry=delivery.retry,
@@ -293,26 +300,19 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
             retry_after_max=_given(delivery.retry_after_max, DEFAULT_RETRY_AFTER_MAX),
         ),
     )
+    if not served.audiences:
+        # Knative names an account in every entry of a cluster where authentication-oidc is on.
+        return served
+    wanted = entry.auth.service_account_name if entry.auth is not None else ""
+    return replace(served, service_account=identities.account(served, wanted, defaults.truth, field))
 
 
-def _refuse_identities(entry: SubscriberEntry, field: str) -> None:
-    """A subscriber that asks for a token must never be sent an event without one (ADR 012).
-
-    An audience asks for one. `auth` names the identity that would send it, and Knative's Subscription controller writes
-    `auth` into every entry of a cluster whose flag authentication-oidc is on.
-    """
-    for name, audience in (("subscriberAudience", entry.subscriber_audience), ("replyAudience", entry.reply_audience)):
-        if audience:
-            _refuse_identity(f"{field}.{name}")
+def _auth(entry: SubscriberEntry) -> dict[str, Any]:
+    return entry.auth.model_dump(by_alias=True, mode="json", exclude_unset=True) if entry.auth is not None else {}
 
 
-def _refuse_identity(field: str) -> None:
-    problem = "events are not sent with tokens yet: take it out"
-    raise InvalidSpec(f"OIDCNotSupported: {field} is set, but {problem}", field=field)
-
-
-def _destination(uri: str | None, ca_certs: str | None, field: str) -> Destination | None:
-    return Destination(checked_uri(uri, field=field), ca_certs) if uri else None
+def _destination(uri: str | None, ca_certs: str | None, audience: str | None, field: str) -> Destination | None:
+    return Destination(checked_uri(uri, field=field), ca_certs, audience or None) if uri else None
 
 
 def _dead_letter(delivery: DeliverySpec | None, field: str) -> Destination | None:
@@ -320,12 +320,10 @@ def _dead_letter(delivery: DeliverySpec | None, field: str) -> Destination | Non
     if sink is None:
         return None
     path = f"{field}.delivery.deadLetterSink"
-    if sink.audience:
-        _refuse_identity(f"{path}.audience")
     # Knative's Subscription controller resolves it; people who write entries by hand have to do it themselves.
     if sink.ref is not None and "://" not in (sink.uri or ""):
         raise InvalidSpec(f"{path} has a ref only, which is not resolved here: give its uri", field=path)
-    return _destination(sink.uri, sink.ca_certs, f"{path}.uri")
+    return _destination(sink.uri, sink.ca_certs, sink.audience, f"{path}.uri")
 
 
 def _inherited(sink: Resolution) -> Destination | None:
@@ -335,8 +333,6 @@ def _inherited(sink: Resolution) -> Destination | None:
     """
     if isinstance(sink, Unresolved):
         raise InvalidSpec(f"{sink.reason}: {sink.message}", field="spec.delivery.deadLetterSink")
-    if sink is not None and sink.audience:
-        _refuse_identity("spec.delivery.deadLetterSink.audience")
     return sink
 
 

@@ -24,8 +24,6 @@ from headrace.core.quoting import quoted
 
 SERVING_API, KEDA_API = "serving.knative.dev/v1", "keda.sh/v1alpha1"
 """The optional APIs: a cluster may serve them, and children may be of their kinds."""
-PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
-"""The annotations that each channel should bear: they tell subscribers the form. Source: Knative's Channel Spec."""
 EXTENSION = "headrace"
 """The member that only our operator and `reconcile` write and read."""
 _encode = partial(json.dumps, allow_nan=False)
@@ -60,6 +58,7 @@ class HookRequest:
         watched: the one namespace that the operator watches; empty when it watches all of them.
         lacking: the namespaces in which the operator lacked a right for the channel's children, and its account there.
         guests: the functions of other channels of the channel's namespace, by the other namespace where they are.
+        tokens: why the operator has no tokens for a consumer, by its name; None for a caller that makes none.
         stock: a stock Metacontroller asks, not our operator. It makes children in the channel's own namespace and for
             that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
@@ -78,6 +77,7 @@ class HookRequest:
     watched: str = ""
     lacking: dict[str, str] = field(default_factory=dict)
     guests: dict[str, Guests] = field(default_factory=dict)
+    tokens: dict[str, str] | None = None
     stock: bool = False
 
     def to_json(self, related: bytes | None = None) -> bytes:
@@ -94,10 +94,8 @@ class HookRequest:
         extension |= {"ending": self.ending, "watched": self.watched}
         extension |= {"lacking": self.lacking} if self.lacking else {}
         extension |= {"guests": {place: one.to_json() for place, one in self.guests.items()}} if self.guests else {}
-        if self.apis is not None:
-            extension["apis"] = sorted(self.apis)
-        if self.shared is not None:
-            extension["shared"] = self.shared
+        known = {"tokens": self.tokens, "apis": None if self.apis is None else sorted(self.apis), "shared": self.shared}
+        extension |= {name: value for name, value in known.items() if value is not None}
         body = {"controller": {}, "parent": self.parent, "children": self.children, "finalizing": self.finalizing}
         try:
             # The pieces are objects: there are thousands of them.
@@ -140,8 +138,9 @@ class HookRequest:
             ending=extension.get("ending") is True,
             apis=_child_apis(controller) if controller else apis,
             watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
-            lacking={key: text for key, text in _observed(extension, "lacking").items() if isinstance(text, str)},
+            lacking=_texts(extension, "lacking"),
             guests={place: Guests.from_json(one) for place, one in _observed(extension, "guests").items()},
+            tokens=_texts(extension, "tokens") if "tokens" in extension else None,
             shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
             stock=bool(controller),
         )
@@ -274,80 +273,6 @@ class HookResponse:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedRule:
-    """Which objects beside the channel are to be observed: one of `relatedResources`; an empty field means any.
-
-    Attributes:
-        resource: the plural, or a guess at it where the kind is given, too.
-        kind, concerning, optional: of the extension, which a stock Metacontroller does not read.
-        concerning: only objects that name the channel as their `spec.channel`, or whose uid the channel mentions.
-        optional: a channel does not wait for the right to see them.
-    """
-
-    api_version: str
-    resource: str
-    kind: str = ""
-    namespace: str = ""
-    names: tuple[str, ...] = ()
-    concerning: bool = False
-    optional: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"apiVersion": self.api_version, "resource": self.resource}
-        body |= {"namespace": self.namespace} if self.namespace else {}
-        body |= {"names": list(self.names)} if self.names else {}
-        extension = {"kind": self.kind, "concerning": "parent" if self.concerning else "", "optional": self.optional}
-        said = {name: value for name, value in extension.items() if value}
-        return {**body, EXTENSION: said} if said else body
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        extension = body.get(EXTENSION) or {}
-        return cls(
-            str(body["apiVersion"]),
-            str(body["resource"]),
-            _text(extension, "kind"),
-            _text(body, "namespace"),
-            tuple(map(str, body.get("names") or ())),
-            extension.get("concerning") == "parent",
-            extension.get("optional") is True,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CustomizeAnswer:
-    """The answer to `customize`: the objects to observe, and the annotations that the channel is to have.
-
-    Attributes:
-        system_namespace: where a channel may have children beside its own namespace; empty for one that does not say.
-
-    A stock Metacontroller writes only the status of a parent, so it is given no annotations.
-    """
-
-    rules: tuple[RelatedRule, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    system_namespace: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"relatedResources": [rule.to_json() for rule in self.rules]}
-        extension = {"annotations": dict(self.annotations), "systemNamespace": self.system_namespace}
-        said = {name: value for name, value in extension.items() if value}
-        return {**body, EXTENSION: said} if said else body
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Read it.
-
-        Raises:
-            ValueError, TypeError, AttributeError, KeyError: it is not of this form.
-        """
-        extension = body.get(EXTENSION) or {}
-        annotations = {str(name): str(value) for name, value in (extension.get("annotations") or {}).items()}
-        rules = tuple(map(RelatedRule.from_json, body.get("relatedResources") or ()))
-        return cls(rules, annotations, _text(extension, "systemNamespace"))
-
-
 def _loaded(body: bytes) -> dict[str, Any]:
     # Commas and brackets inside of texts are counted, too.
     if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
@@ -372,6 +297,10 @@ def _no_number(text: str) -> NoReturn:
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:
     """Children or related objects; null or a missing member means none."""
     return _object(request.get(key) or {}, f"body.{key}")
+
+
+def _texts(extension: dict[str, Any], key: str) -> dict[str, str]:
+    return {name: text for name, text in _observed(extension, key).items() if isinstance(text, str)}
 
 
 def _child_apis(controller: dict[str, Any]) -> frozenset[str]:

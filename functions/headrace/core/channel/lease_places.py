@@ -25,6 +25,22 @@ class Forward:
 
 
 @dataclass(frozen=True, slots=True)
+class SenderIdentity:
+    """The ServiceAccount as which a consumer's events are sent, and the audiences that want its tokens."""
+
+    namespace: str
+    account: str
+    audiences: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"namespace": self.namespace, "account": self.account, "audiences": list(self.audiences)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        return cls(str(body["namespace"]), str(body["account"]), tuple(map(str, body["audiences"])))
+
+
+@dataclass(frozen=True, slots=True)
 class LeasePlaces:
     """The stream of a channel, and the functions that deliver from it.
 
@@ -32,15 +48,22 @@ class LeasePlaces:
         stream: empty where the operator can't look into it: the functions pull by themselves.
         forwards: by consumer; the deployer's own `forward` serves those that are not among them.
         receive: the Knative Service that takes the channel's events, as namespace/name; empty where there is none.
+        identities: as whom events are sent, by consumer, for those whose addresses ask for tokens; None when that is
+            not known now: then the last ones still count.
     """
 
     stream: str = ""
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     receive: str = ""
+    identities: Mapping[str, SenderIdentity] | None = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         forwards = {durable: {"url": one.url, "pulls": one.pulls} for durable, one in self.forwards.items()}
-        return {"stream": self.stream, "receive": self.receive, "forwards": forwards}
+        body = {"stream": self.stream, "receive": self.receive, "forwards": forwards}
+        if self.identities is None:
+            return {**body, "identities": None}
+        named = {durable: one.to_json() for durable, one in self.identities.items()}
+        return {**body, "identities": named} if named else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -51,4 +74,8 @@ class LeasePlaces:
         """
         forwards = (body.get("forwards") or {}).items()
         found = {str(durable): Forward(str(one["url"]), one.get("pulls") is True) for durable, one in forwards}
-        return cls(str(body.get("stream") or ""), found, str(body.get("receive") or ""))
+        named = body.get("identities", {})
+        identities = (
+            None if named is None else {str(name): SenderIdentity.from_json(one) for name, one in named.items()}
+        )
+        return cls(str(body.get("stream") or ""), found, str(body.get("receive") or ""), identities)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from headrace.core.channel.hook import RelatedRule
+from headrace.core.channel.customize import RelatedRule
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.manifest.delivery_spec import Ref
 

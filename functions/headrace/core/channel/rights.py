@@ -28,11 +28,15 @@ def condition(lacking: Mapping[str, str]) -> Condition | None:
 
 def sentence(namespace: str, account: str) -> str:
     """What is to be done, as one line for a shell."""
+    return (
+        f"the operator may not make or change functions in namespace {namespace}; what runs there goes on as it is. "
+        f"Whoever has its rights there may give them: {binding(ROLE, namespace, account)}"
+    )
+
+
+def binding(role: str, namespace: str, account: str) -> str:
+    """The line for a shell that gives the operator the rights of a ClusterRole in a namespace."""
     subject = (
         f"--serviceaccount={account.removeprefix(_ACCOUNT)}" if account.startswith(_ACCOUNT) else f"--user={account}"
     )
-    binding = f"kubectl -n {namespace} create rolebinding {ROLE} --clusterrole={ROLE} {subject}"
-    return (
-        f"the operator may not make or change functions in namespace {namespace}; what runs there goes on as it is. "
-        f"Whoever has its rights there may give them: {binding}"
-    )
+    return f"kubectl -n {namespace} create rolebinding {role} --clusterrole={role} {subject}"

@@ -6,12 +6,12 @@ Pure: the time is an argument. Called by `headrace.reconcile`. Only here does `I
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core import names
-from headrace.core.channel import bounded, granted, peer
+from headrace.core.channel import bounded, granted, identities, peer
 from headrace.core.channel.binding import Binding
 from headrace.core.channel.children import Functions, ServedConsumer, SubscriberReadiness
 from headrace.core.channel.dead_letter import Unresolved
@@ -57,6 +57,7 @@ class Result:
         functions: the objects that serve the channel in Kubernetes; none where no image is set.
         lowered: defaults of ours that gave way to limits of the server.
         elsewhere: the stream is in a NATS account that the operator can't look into.
+        tokens: why the operator has no tokens for a consumer, by its name.
         named: the condition that tells of names in the manifest that are not its to use.
         beyond: what the channel has beyond the administrator's bounds; each is a sentence.
     """
@@ -70,6 +71,7 @@ class Result:
     functions: Functions = Functions()
     lowered: tuple[Lowered, ...] = ()
     elsewhere: bool = False
+    tokens: Mapping[str, str] = field(default_factory=dict)
     named: Condition | None = None
     beyond: tuple[str, ...] = ()
 
@@ -120,7 +122,10 @@ def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime)
 def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: datetime) -> dict[str, Any]:
     """The channel's status, complete, with the exact numbers."""
     conditions = (*_conditions(desired, result), obeyed.condition(parent))
-    subscribers = _subscribers(desired, result)
+    auth = {row.uid: row.auth for row in desired.rows if row.auth}
+    subscribers = [
+        {**one, "auth": dict(auth[one["uid"]])} if one["uid"] in auth else one for one in _subscribers(desired, result)
+    ]
     body: dict[str, Any] = {
         "observedGeneration": _generation(parent),
         "conditions": stamp((*conditions, ready(conditions)), parent, now),
@@ -243,11 +248,20 @@ def _subscribers(desired: Desired, result: Result) -> list[dict[str, Any]]:
             found.append(_subscriber(binding.uid, binding.generation, binding.problem, ready="Unknown"))
         elif refused or state is SubscriberState.REFUSED:
             found.append(_subscriber(binding.uid, binding.generation, refused or reason))
+        elif without := _without_tokens(binding, result):
+            found.append(_subscriber(binding.uid, binding.generation, without))
         else:
             delivers = result.functions.readiness.get(binding.durable, SubscriberReadiness())
             message = delivers.message or binding.drift
             found.append(_subscriber(binding.uid, binding.generation, message, ready=delivers.ready))
     return found
+
+
+def _without_tokens(binding: Binding, result: Result) -> str:
+    """Why no event can be sent with the tokens that the addresses ask for; empty where it can."""
+    if binding.subscriber is None or not binding.subscriber.audiences:
+        return ""
+    return identities.ELSEWHERE if result.elsewhere else result.tokens.get(binding.durable, "")
 
 
 def _consumers(parent: Mapping[str, Any], result: Result) -> list[Any]:

@@ -1,8 +1,8 @@
 """The Subscriptions' own word, beside the list of them in the channel, which lies (ADR 023).
 
 One principle: a Subscription that is there counts; an absent one counts only when the list of them is proved complete.
-Knows the metadata of Subscriptions and, of their spec, the channel that they are for. `headrace.core.channel.binding`
-decides what follows for consumers.
+Knows the metadata of Subscriptions, the channel that they are for, and whose tokens they send.
+`headrace.core.channel.binding` decides what follows for consumers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core.channel import related
 from headrace.core.channel.hook import HookRequest, Reference
+from headrace.core.delivery.subscriber import Subscriber
 
 KIND = f"{related.SUBSCRIPTION}.{related.SUBSCRIPTION_API}"
 
@@ -26,6 +27,7 @@ class Subscription:
         going: it is being deleted and waits for a finalizer.
         channel: namespace and name of the object that it subscribes to. Behind a Channel, a Broker or a Sequence that
             need not be of our kind, but it has our name.
+        account: the ServiceAccount that its status names: the one that Knative has made for it.
     """
 
     uid: str
@@ -35,6 +37,7 @@ class Subscription:
     annotations: Mapping[str, str] = field(default_factory=dict)
     going: bool = False
     channel: tuple[str, str] = ("", "")
+    account: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class Truth:
         subscriptions: by uid.
         complete: the list is proved complete.
         absent: uids that the API server itself was asked for, and no longer has.
+        tokens: can tokens be made of the accounts that Subscriptions name?
     """
 
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     complete: bool = False
     absent: frozenset[str] = frozenset()
+    tokens: bool = True
 
     def lives(self, uid: str) -> bool:
         """There is such a Subscription, and it is to stay."""
@@ -63,6 +68,13 @@ class Truth:
     def denies(self, uid: str) -> bool:
         """The API server itself has no such Subscription; the list may be a little behind it."""
         return uid in self.absent
+
+    def account_of(self, served: Subscriber) -> str:
+        """The ServiceAccount of a subscriber's own Subscription, if that lives and is for its channel; else empty."""
+        found = self.subscriptions.get(served.uid)
+        if found is None or found.going or found.channel != (served.namespace, served.channel):
+            return ""
+        return found.account if found.namespace == (served.subscription_namespace or served.namespace) else ""
 
     def has_successor(self, channel: tuple[str, str], namespace: str, name: str) -> bool:
         """Is there a Subscription of this name for this channel?
@@ -85,7 +97,8 @@ def of_request(request: HookRequest) -> Truth:
     """
     complete = KIND in request.complete and isinstance(request.related.get(KIND), Mapping)
     found = (_subscription(one) for one in related.objects(request.related, related.SUBSCRIPTION_API, "Subscription"))
-    return Truth({one.uid: one for one in found if one is not None}, complete, request.absent)
+    known = {one.uid: one for one in found if one is not None}
+    return Truth(known, complete, request.absent, tokens=request.tokens is not None)
 
 
 def reference(uid: str, namespace: str, name: str) -> Reference:
@@ -109,7 +122,14 @@ def _subscription(found: Mapping[str, Any]) -> Subscription | None:
         else {},
         going=bool(metadata.get("deletionTimestamp")),
         channel=channel_of(found),
+        account=_account(found.get("status")),
     )
+
+
+def _account(status: Any) -> str:
+    auth = status.get("auth") if isinstance(status, Mapping) else None
+    name = auth.get("serviceAccountName") if isinstance(auth, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def channel_of(subscription: Mapping[str, Any]) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from headrace.core.plural import counted
 # 1xx and 3xx are errors without retry; other 2xx are success; a status outside the table is retried.
 # Source: Knative eventing data plane, table of response codes.
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
+UNAUTHENTICATED = 401
 # Knative's reference implementation reports a failed connection to the sink as status 500 ...
 NO_ANSWER_CODE = 500
 # ... and begins its knativeerrordata with this. It tells the sink only: a subscriber may answer the same words.
@@ -61,6 +62,7 @@ class Answer:
         stale: there was none on a connection that had been kept: perhaps the POST was never read.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
         unfit: the answer carries an event that can't be handed on: the status that refuses such an event, and why.
+        outdated: the name of the token that was shown, where it is refused and was not a fresh one; else empty.
         known_before: a channel says that it had the event before, and not that it had it by this very delivery.
     """
 
@@ -73,6 +75,7 @@ class Answer:
     reply: Event | None = None
     reply_headers: Headers = ()
     unfit: tuple[int, str] | None = None
+    outdated: str = ""
     known_before: bool = False
 
 
@@ -173,10 +176,12 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
             return _after_success(record, answer, subscriber)
         # The same POST would be known before again.
         return give_up(_failed(record, answer, subscriber), subscriber)
-    record = _failed(record, answer, subscriber)
+    record = replace(_failed(record, answer, subscriber), outdated=answer.outdated)
     count = record.attempts.of(record.stage)
-    # An attempt that may never have been read counts, but it is not the one that ends a stage (ADR 057).
-    if retryable(answer.status) and count <= subscriber.policy.retry + answer.stale:
+    # An attempt that may never have been read counts, but it is not the one that ends a stage (ADR 057); nor is one
+    # whose token was outdated: it says nothing of the event, and the next shows a fresh one (ADR 065).
+    once_more = answer.stale or answer.outdated != ""
+    if (retryable(answer.status) or answer.outdated) and count <= subscriber.policy.retry + once_more:
         return Nak(wait(subscriber.policy, count, answer), record)
     return give_up(record, subscriber)
 

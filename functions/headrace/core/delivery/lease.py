@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headrace.core.delivery import bearer
+from headrace.core.delivery.bearer import Bearers
 from headrace.core.errors import InvalidSpec
 from headrace.core.nats import jetstream
 from headrace.core.quoting import quoted
@@ -37,6 +39,8 @@ ENDING_LINE = b'{"ending": true}\n'
 """The same as a line of an answer that has already begun."""
 RETRY_AFTER = "retryAfter"
 """The member of a failure in such an answer that takes the place of the Retry-After header."""
+OUTDATED = "outdated_tokens"
+"""The member of an answer that names the audiences whose token was refused."""
 # A larger number is nonsense: a float does not count it exactly.
 _MOST_EVENTS = 2**53
 
@@ -54,6 +58,7 @@ class Lease:
         bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
         progress_seconds: how often the lease tells, in its open answer, what it has done: LEAST_PROGRESS or more, or 0
             for never.
+        tokens: for the audiences of the consumer's addresses; no words about the lease show them.
     """
 
     stream: str
@@ -65,6 +70,7 @@ class Lease:
     max_ahead: int = 0
     bits_per_second: float = 0.0
     progress_seconds: float = 0.0
+    tokens: Bearers = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, object]:
         """The body of the lease request."""
@@ -75,6 +81,7 @@ class Lease:
             "linger": self.linger,
             "max_in_flight": self.max_in_flight,
             "progress_seconds": self.progress_seconds,
+            **({bearer.MEMBER: bearer.to_json(self.tokens)} if self.tokens else {}),
         }
 
 
@@ -99,6 +106,7 @@ def parse_request(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
         max_in_flight=max(1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))),
         max_bytes=max_bytes,
         progress_seconds=max(progress, LEAST_PROGRESS) if progress else 0.0,
+        tokens=bearer.from_json(asked[bearer.MEMBER]) if bearer.MEMBER in asked else {},
     )
 
 
@@ -136,6 +144,7 @@ class Tally:
         refused: why it can't pull at all; empty when it can.
         sunk: why the last event for the dead letter sink went there: the answer before that, in words.
         skew: the most seconds by which the clock behind a due time was ahead of ours.
+        outdated: audiences whose token was refused, and should be made anew.
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
@@ -145,6 +154,7 @@ class Tally:
     refused: str = ""
     sunk: str = ""
     skew: float = 0.0
+    outdated: Collection[str] = ()
 
     def count(self, outcome: Outcome, events: int = 1) -> None:
         self.counts[outcome] += events
@@ -158,12 +168,14 @@ class LeaseAnswer:
         counts: events per outcome.
         pending: messages that no lease has pulled yet; ack_pending: pulled and not settled, delayed retries included.
         next_due_seconds: until the earliest delayed retry that this lease has asked for; None without one.
+        outdated: audiences whose token was refused, and should be made anew.
     """
 
     counts: Mapping[str, int]
     pending: int
     ack_pending: int
     next_due_seconds: float | None
+    outdated: tuple[str, ...] = ()
 
     @property
     def moved(self) -> int:
@@ -175,6 +187,7 @@ class LeaseAnswer:
             "pending": self.pending,
             "ack_pending": self.ack_pending,
             "next_due_seconds": self.next_due_seconds,
+            **({OUTDATED: list(self.outdated)} if self.outdated else {}),
         }
 
 
@@ -264,7 +277,7 @@ def answer(tally: Tally, *, pending: int, ack_pending: int, now: float) -> Lease
     """The answer of a lease that ends `now`."""
     due = round(max(0.0, min(tally.due.values()) - now), 3) if tally.due else None
     counts = {str(outcome): count for outcome, count in tally.counts.items()}
-    return LeaseAnswer(counts, pending, ack_pending, due)
+    return LeaseAnswer(counts, pending, ack_pending, due, tuple(sorted(tally.outdated)))
 
 
 def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
@@ -281,7 +294,7 @@ def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
         pending, ack_pending = body["pending"], body["ack_pending"]
         if not all(map(_is_count, (*counts.values(), pending, ack_pending))):
             raise ValueError("it counts what can't be counted")
-        return LeaseAnswer(counts, pending, ack_pending, due)
+        return LeaseAnswer(counts, pending, ack_pending, due, tuple(map(str, body.get(OUTDATED) or ())))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidSpec(f"that is not the answer of a lease: {error!r}", field="body") from error
 

@@ -85,6 +85,8 @@ class StageRecord:
         key: the order key that the event blocks while it waits, or waits for; None where there is no order to keep.
         stuck: its budgets are used up, and it could not be parked.
         wait: seconds from the writing of the record until `due`; None in a record of an earlier version.
+        outdated: the name of the token that the latest attempt was refused for, and that is not shown again for this
+            event; empty when there was none.
     """
 
     stage: Stage = Stage.SUBSCRIBER
@@ -97,6 +99,7 @@ class StageRecord:
     key: str | None = None
     stuck: bool = False
     wait: float | None = None
+    outdated: str = ""
 
 
 def to_json(record: StageRecord) -> bytes:
@@ -125,6 +128,8 @@ def to_json(record: StageRecord) -> bytes:
         body["key"] = record.key
     if record.stuck:
         body["stuck"] = True
+    if record.outdated:
+        body["outdated"] = record.outdated
     return json.dumps(body).encode()
 
 
@@ -144,6 +149,7 @@ def from_json(data: bytes) -> StageRecord | None:
             reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
             key=None if key is None else str(key),
             stuck=body.get("stuck") is True,
+            outdated=str(body.get("outdated") or ""),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, InvalidEvent):
         return None

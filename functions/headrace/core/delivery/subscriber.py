@@ -107,6 +107,8 @@ class Subscriber:
         wake: when the first of them is opened; None: as early as the event's channel is known.
         order: in which its events are delivered.
         placement: where and how its `forward` runs.
+        service_account: of the Subscription's namespace: as which its events come to addresses with an audience;
+            empty where no address has one.
         error_data: may what is answered, beside its status, go into dead letters, parked events, records and logs?
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.
@@ -129,6 +131,7 @@ class Subscriber:
     wake: Wake | None = None
     order: OrderSpec = field(default_factory=OrderSpec)
     placement: PlacementSpec = field(default_factory=PlacementSpec)
+    service_account: str = ""
     error_data: bool = True
     state: SubscriberState = SubscriberState.READY
     reason: str = ""
@@ -160,6 +163,8 @@ class Subscriber:
             body["deliveryOrder"] = str(self.order.kind)
         if self.order.kind is DeliveryOrder.BY_KEY:
             body["orderKey"] = self.order.key
+        if self.service_account:
+            body["serviceAccount"] = self.service_account
         if not self.error_data:
             body["errorData"] = False
         if self.reason:
@@ -172,6 +177,12 @@ class Subscriber:
     def most_leases(self) -> int:
         """How many leases may be open at once: `max_scale`, but one where there is an order to keep."""
         return 1 if self.order.one_lease else self.max_scale
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """The audiences for which it needs tokens, each once."""
+        addresses = (self.subscriber, self.reply, self.dead_letter)
+        return tuple(dict.fromkeys(to.audience for to in addresses if to is not None and to.audience))
 
     @property
     def full_name(self) -> str:
@@ -226,6 +237,7 @@ def from_json(text: str) -> Subscriber:
                 _text({"orderKey": DEFAULT_KEY, **body}, "orderKey"),
             ),
             placement=placement_spec.from_json(body),
+            service_account=_text({"serviceAccount": "", **body}, "serviceAccount"),
             error_data=body.get("errorData", True) is True,
             state=SubscriberState(body["state"]),
             reason=_text({"reason": "", **body}, "reason"),

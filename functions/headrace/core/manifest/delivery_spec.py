@@ -55,7 +55,7 @@ class Sink(Part):
     ca_certs: str | None = Field(None, alias="CACerts")
     """PEM certificates that the address is checked against, beside the system's."""
     audience: str | None = None
-    """OIDC audience of the address. Not served yet: a subscriber with such a sink is not ready (OIDCNotSupported)."""
+    """OIDC audience of the address: events come to it with a token of the subscriber's `auth`."""
 
     _object = model_validator(mode="before")(refuse_bare_address)
 
@@ -117,14 +117,15 @@ class SubscriberEntry(Part):
     subscriber_ca_certs: str | None = Field(None, alias="subscriberCACerts")
     """PEM certificates that subscriberUri is checked against, beside the system's."""
     subscriber_audience: str | None = None
-    """OIDC audience of subscriberUri. Not served yet: such a subscriber is not ready, reason OIDCNotSupported."""
+    """OIDC audience of subscriberUri: events come to it with a token of `auth`."""
     reply_uri: str | None = None
     """Where the events in the subscriber's answers go."""
     reply_ca_certs: str | None = Field(None, alias="replyCACerts")
     """PEM certificates that replyUri is checked against, beside the system's."""
     reply_audience: str | None = None
-    """OIDC audience of replyUri. Not served yet: such a subscriber is not ready, reason OIDCNotSupported."""
+    """OIDC audience of replyUri: replies come to it with a token of `auth`."""
     delivery: DeliverySpec | None = None
     """The delivery rules of this subscriber, in place of the channel's."""
     auth: Auth | None = None
-    """The identity of tokens for addresses with an audience; it has no effect where no address has one."""
+    """The identity of tokens for addresses with an audience; it has no effect where none has one. The Subscription
+    has to name it in its status, too."""

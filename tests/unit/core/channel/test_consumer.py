@@ -163,15 +163,22 @@ def test_a_reply_alone_is_enough() -> None:
             {"delivery": {"deadLetterSink": {"uri": "/dead"}}},
             "spec.subscribers[0].delivery.deadLetterSink.uri '/…' has no host",
         ),
-        ({"subscriberAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].subscriberAudience"),
-        ({"subscriberUri": "http://b/", "replyAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].replyAudience"),
         (
-            {"auth": {"serviceAccountName": "a"}, "subscriberAudience": "b"},
-            "OIDCNotSupported: spec.subscribers[0].subscriberAudience",
+            {"subscriberAudience": "a"},
+            "OIDCIdentityMissing: spec.subscribers[0].auth.serviceAccountName is not set, and it has the audience 'a'",
+        ),
+        (
+            {"replyUri": "http://b/", "replyAudience": "a", "auth": {"serviceAccountNames": ["b"]}},
+            "OIDCIdentityMissing: spec.subscribers[0].auth.serviceAccountName",
         ),
         (
             {"delivery": {"deadLetterSink": {"uri": "http://dead/", "audience": "a"}}},
-            "OIDCNotSupported: spec.subscribers[0].delivery.deadLetterSink.audience",
+            "OIDCIdentityMissing: spec.subscribers[0].auth.serviceAccountName",
+        ),
+        (
+            {"auth": {"serviceAccountName": "oidc"}, "subscriberAudience": "a"},
+            "OIDCIdentityUnknown: spec.subscribers[0].auth.serviceAccountName is 'oidc', but no Subscription of this "
+            "channel with its uid names it",
         ),
     ],
 )

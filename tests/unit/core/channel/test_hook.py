@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.channel.customize import CustomizeAnswer, RelatedRule
 from headrace.core.channel.guests import Guests
-from headrace.core.channel.hook import (
-    CustomizeAnswer,
-    HookRequest,
-    HookResponse,
-    Installation,
-    KubeEvent,
-    Reference,
-    RelatedRule,
-)
+from headrace.core.channel.hook import HookRequest, HookResponse, Installation, KubeEvent, Reference
 from headrace.core.errors import InvalidSpec
 from tests.support.functions.channels import channel, entry
 
@@ -53,6 +46,7 @@ requests = st.builds(
     shared=st.none() | observed,
     watched=words,
     lacking=st.dictionaries(words, words, max_size=2),
+    tokens=st.none() | st.dictionaries(words, words, max_size=2),
     guests=st.dictionaries(words, st.builds(Guests, numbers, st.dictionaries(words, numbers, max_size=2)), max_size=2),
 )
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)

@@ -8,7 +8,9 @@ import pytest
 
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.status import status
+from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery.subscriber import Destination
+from headrace.core.manifest.channel_status import ChannelStatus
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.statuses import NOON, SETTINGS, conditions, well, wish
 
@@ -112,8 +114,39 @@ def test_a_dead_letter_sink_with_an_audience_is_told_and_who_inherits_it_is_not_
 
     assert body["deadLetterSinkAudience"] == "aud"
     heir, other = body["subscribers"]
-    assert heir["message"].startswith("OIDCNotSupported: spec.delivery.deadLetterSink.audience is set")
+    assert heir["message"].startswith("OIDCIdentityMissing: spec.subscribers[0].auth.serviceAccountName is not set")
     assert (heir["ready"], other["ready"]) == ("False", "True")
+
+
+AUTH = {"serviceAccountName": "billing-oidc"}
+THEIRS = Subscription("aaaa-1", "shop", "billing", channel=("shop", "orders"), account="billing-oidc")
+
+
+@pytest.mark.parametrize(
+    ("facts", "ready", "message"),
+    [
+        pytest.param({}, "True", "", id="there are tokens"),
+        pytest.param({"tokens": {"KN_SUB_aaaa-1": "no token: forbidden"}}, "False", "no token: forbidden", id="none"),
+        pytest.param({"tokens": {"KN_SUB_bbbb-2": "no token"}}, "True", "", id="none for another"),
+        pytest.param({"elsewhere": True}, "False", "OIDCNotPossible: its addresses ask for", id="no leases there"),
+    ],
+)
+def test_a_subscriber_without_its_tokens_is_not_ready_and_says_why(
+    facts: dict[str, Any], ready: str, message: str
+) -> None:
+    parent = channel(entry("aaaa-1", auth=AUTH, subscriberAudience="billing"), entry("bbbb-2", "mail", auth=AUTH))
+    asked = desired(parent, SETTINGS, truth=Truth({"aaaa-1": THEIRS}))
+    assert isinstance(asked, Desired)
+
+    body = status(parent, asked, well(asked, **facts), NOON)
+
+    first, other = body["subscribers"]
+    assert first["ready"] == ready
+    assert first.get("message", "").startswith(message)
+    assert bool(first.get("message")) is bool(message)
+    assert other["ready"] == "True"
+    assert [one["auth"] for one in body["subscribers"]] == [AUTH, AUTH]
+    ChannelStatus.model_validate(body)
 
 
 def test_a_dead_letter_sink_that_is_not_there_keeps_the_channel_and_who_inherits_it_from_being_ready() -> None:

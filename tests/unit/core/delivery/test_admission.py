@@ -53,7 +53,7 @@ def test_a_consumer_of_ours_is_served_as_its_metadata_says(subscriber: Subscribe
         pytest.param(
             config(replace(READY, reply=Destination("http://billing/", audience="billing"))),
             "Not deliverable",
-            "OIDCNotSupported",
+            "no token for 'billing' came with the lease",
             id="an address that asks for a token",
         ),
         pytest.param(config(BY_KEY), "Not deliverable", "NATS 2.11", id="by key, and the server does not hold it"),

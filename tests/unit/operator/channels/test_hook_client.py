@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.channel.hook import CustomizeAnswer, HookResponse
+from headrace.core.channel.customize import CustomizeAnswer
+from headrace.core.channel.hook import HookResponse
 from headrace.core.errors import Unavailable
 from headrace_operator.channels import hook_client
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.core.channel.hook import RelatedRule
+from headrace.core.channel.customize import RelatedRule
 from headrace.core.errors import Refused
 from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects
 from headrace_operator.kube import kinds

@@ -5,17 +5,21 @@ A channel of which the last answer says that nothing waits is looked at again wh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.core.channel.hook import HookResponse
-from headrace.core.channel.lease_places import Forward, LeasePlaces
-from headrace.core.delivery.lease import Lease
-from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.channel.lease_places import Forward, LeasePlaces, SenderIdentity
+from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io.process import clock
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import Meanwhile
+from headrace_operator.scaling.tokens import TokenBook, TokenKey
 
 ORDERS = ("shop", "orders")
 
@@ -232,3 +236,127 @@ async def test_a_channel_that_moved_to_another_account_is_let_go() -> None:
     serves(one, ORDERS, "http://ours")
     serves(one, ORDERS, "http://ours", "")
     assert one.streams == []
+
+
+# ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SENDER = SenderIdentity("shop", "billing-oidc", ("billing",))
+
+
+class Leases:
+    """Opens leases, remembers their tokens, and answers that these audiences' tokens are outdated."""
+
+    def __init__(self, *outdated: str) -> None:
+        self.tokens: list[dict[str, str]] = []
+        self.outdated = outdated
+
+    async def __call__(self, _url: str, lease: Lease, _meanwhile: Meanwhile) -> LeaseAnswer:
+        self.tokens.append({audience: one.text for audience, one in lease.tokens.items()})
+        return LeaseAnswer({}, 0, 0, None, self.outdated)
+
+
+class Maker:
+    """Makes tokens that are counted, or raises its trouble."""
+
+    def __init__(self) -> None:
+        self.asked: list[TokenKey] = []
+        self.trouble: HeadraceError | None = None
+
+    async def __call__(self, key: TokenKey) -> tuple[str, float]:
+        self.asked.append(key)
+        if self.trouble is not None:
+            raise self.trouble
+        return f"token-{len(self.asked)}", 3600.0
+
+
+def asking(audience: str = "billing") -> Subscriber:
+    return replace(billing(), subscriber=Destination("http://billing/", audience=audience), service_account="forged")
+
+
+def sending(leases: Leases, maker: Maker | None) -> ChannelScaler:
+    book = None if maker is None else TokenBook(maker)
+    one = ChannelScaler(SimpleNamespace(), leases, max_in_flight=1, tokens=book)  # type: ignore[arg-type]  # reach nobody
+    names(one, {"KN_SUB_1": SENDER})
+    return one
+
+
+def names(one: ChannelScaler, identities: dict[str, SenderIdentity] | None) -> None:
+    """The hook says as whom events are sent."""
+    one.put(ORDERS, HookResponse({}, lease_places=LeasePlaces("KN_SHOP__ORDERS", identities=identities)))
+
+
+async def hold(one: ChannelScaler, subscriber: Subscriber) -> None:
+    await one.hold(subscriber, Lease("KN_SHOP__ORDERS", "KN_SUB_1"), Meanwhile())
+
+
+async def test_a_lease_has_the_tokens_of_the_identity_that_the_hook_names_whatever_metadata_says() -> None:
+    leases, maker = Leases(), Maker()
+    one = sending(leases, maker)
+    await hold(one, asking())
+    # Metadata that asks for another audience gets no token for it, and `forward` refuses that lease.
+    await hold(one, asking("admin"))
+    assert maker.asked == [TokenKey("shop", "billing-oidc", "billing")]
+    assert leases.tokens == [{"billing": "token-1"}, {"billing": "token-1"}]
+
+
+async def test_a_lease_whose_addresses_ask_for_nothing_costs_no_token() -> None:
+    leases, maker = Leases(), Maker()
+    await hold(sending(leases, maker), billing())
+    assert (maker.asked, leases.tokens) == ([], [{}])
+
+
+async def test_no_lease_is_opened_for_an_identity_that_nobody_proves() -> None:
+    leases, maker = Leases(), Maker()
+    one = sending(leases, maker)
+    names(one, {})
+    with pytest.raises(Unavailable, match="no identity is known for KN_SUB_1"):
+        await hold(one, asking())
+    with pytest.raises(Unavailable, match="no identity is known for KN_SUB_1"):
+        await hold(sending(leases, None), asking())
+    assert (maker.asked, leases.tokens) == ([], [])
+
+
+async def test_an_answer_that_does_not_know_the_identities_leaves_those_that_were_known() -> None:
+    leases = Leases()
+    one = sending(leases, Maker())
+    names(one, None)
+    await hold(one, asking())
+    assert leases.tokens == [{"billing": "token-1"}]
+
+
+async def test_an_outdated_token_is_made_anew_for_the_next_lease() -> None:
+    leases = Leases("billing", "of a liar")
+    one = sending(leases, Maker())
+    await hold(one, asking())
+    await hold(one, asking())
+    assert leases.tokens == [{"billing": "token-1"}, {"billing": "token-2"}]
+
+
+async def test_a_token_that_can_not_be_had_is_told_of_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: now[0])
+    leases, maker = Leases(), Maker()
+    one, passes = sending(leases, maker), list[Any]()
+    one.on_trouble.append(lambda place, _: passes.append(place))
+    maker.trouble = Refused("not found", status=404)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="no token of ServiceAccount shop/billing-oidc"):
+            await hold(one, asking())
+    assert one.without_tokens(ORDERS)["KN_SUB_1"].startswith("no token of ServiceAccount shop/billing-oidc")
+    assert (passes, leases.tokens) == ([ORDERS], [])
+
+    maker.trouble = None
+    now[0] += 5.0
+    await hold(one, asking())
+    assert one.without_tokens(ORDERS) == {}
+    assert passes == [ORDERS, ORDERS]
+
+
+async def test_a_trouble_of_a_consumer_that_needs_no_token_any_more_is_forgotten() -> None:
+    maker = Maker()
+    one = sending(Leases(), maker)
+    maker.trouble = Refused("not found", status=404)
+    with pytest.raises(Unavailable):
+        await hold(one, asking())
+    names(one, {})
+    assert one.without_tokens(ORDERS) == {}

@@ -241,7 +241,8 @@ class _Wanted:
         function = wanted if known else self._add_forward(wanted, scaling, whom, plain=plain)
         if function is not None:
             # A shared one can't know its consumers, since no single channel knows them all: it waits for leases.
-            self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
+            pulls = plain and alone and not subscriber.audiences
+            self.forwards[served.durable] = Forward(self.site.url(function), pulls)
             kind = _DEPLOYMENT if plain else _SERVICE
             self.delivers[served.durable] = self.objects[kind, function.namespace, function.name]
             if plain:
@@ -279,7 +280,8 @@ class _Wanted:
             shared.append(self.site.function("forward", plain=plain))
             for function in [self.site.function("forward", served, plain=plain)] if alone else shared:
                 if (_DEPLOYMENT if plain else _SERVICE, function.namespace, function.name) in self.objects:
-                    self.forwards.setdefault(served.durable, Forward(self.site.url(function), pulls=plain and alone))
+                    pulls = plain and alone and not served.subscriber.audiences
+                    self.forwards.setdefault(served.durable, Forward(self.site.url(function), pulls))
 
     def keep(self, *components: str) -> None:
         """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.

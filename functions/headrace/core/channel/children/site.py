@@ -99,7 +99,9 @@ class Site:
         shared: bool,
         labels: dict[str, str],
     ) -> Function:
-        variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
+        # Tokens come with the operator's leases.
+        pulls = served is not None and plain and not served.subscriber.audiences
+        variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and pulls else []
         if target == "receive":
             variables += self._addresses(plain=plain)
         if target != "receive" and self._access.digests is not None:

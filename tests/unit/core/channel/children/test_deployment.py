@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.core.channel import children, consumer
 from headrace.core.channel.children import Cluster, ServedConsumer
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel, entry
@@ -181,6 +184,21 @@ def test_one_that_pulls_without_end_says_so() -> None:
     (forward,) = functions.forwards.values()
     name = the(functions, DEPLOYMENT, "forward")["metadata"]["name"]
     assert (forward.url, forward.pulls) == (f"http://{name}.knative-eventing.svc.cluster.local", True)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_one_whose_addresses_ask_for_tokens_pulls_in_the_operators_leases_alone(elsewhere: bool) -> None:
+    parsed, ours = manifest.parse(channel(entry())), ReconcileSettings(image=IMAGE, runtime="deployment")
+    (row,) = consumer.rows(parsed, "KN_SHOP__ORDERS")
+    assert row.subscriber is not None
+    asking = replace(row.subscriber, reply=Destination("http://reply/", audience="billing"))
+    served, cluster = [ServedConsumer("KN_SUB_1", asking)], Cluster(elsewhere=elsewhere)
+
+    functions = children.functions(parsed, "KN_SHOP__ORDERS", served, ours, children.by_settings(ours), cluster)
+
+    assert [one.pulls for one in functions.forwards.values()] == [False]
+    container = the(functions, DEPLOYMENT, "forward")["spec"]["template"]["spec"]["containers"][0]
+    assert "FORWARD_CONSUMERS" not in {one["name"] for one in container["env"]}
 
 
 def test_a_stream_that_is_called_like_a_variable_brings_no_function_its_value() -> None:
