@@ -24,7 +24,7 @@ BY_PAGE = {
     "cluster.md": ("tests/cluster/test_install.py", "tests/cluster/test_nothing_is_left.py"),
     "kn-plugin.md": ("tests/tools/test_kn.py", "tests/unit/house/test_document_commands.py"),
 }
-# Blocks of docs/install.md and docs/rbac.md, by what stands behind their language.
+# Blocks of docs/install.md, docs/rbac.md and docs/knative-security.md, by what stands behind their language.
 BY_MARK = {
     "run": "tests/tools/test_install_document.py",
     "channel": "tests/tools/test_install_document.py",
@@ -35,6 +35,7 @@ BY_MARK = {
     "makers": "tests/cluster/test_uninstall.py",
     "aside": "tests/cluster/test_uninstall.py",
     "in a namespace": "tests/cluster/test_scopes.py",
+    "oidc": "tests/tools/test_security_document.py",
 }
 # What no machine of ours can run: no container engine, no kubelet.
 NOT_RUN = {
