@@ -135,13 +135,14 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.BINARY)
     parser.add_argument("--run", default=f"{time.time_ns():x}", help="part of every id; unique by default")
+    parser.add_argument("--authorization", default="", help="what each event shows")
     parser.add_argument("--two-writes", action="store_true", help="head and body in a system call each")
     parser.add_argument("--gap", type=float, default=0.0, help="µs between the two; for one connection")
     print(json.dumps(uvloop.run(_main(parser.parse_args()))))
 
 
 async def _main(arguments: argparse.Namespace) -> dict[str, object]:
-    requests = template(arguments.mode, urlsplit(arguments.url).path or "/", arguments.run)
+    requests = template(arguments.mode, urlsplit(arguments.url).path or "/", arguments.run, arguments.authorization)
     load = Load(requests, arguments.events, two_writes=arguments.two_writes, gap=arguments.gap / 1e6)
     return await run(load, arguments.url, arguments.connections)
 

@@ -46,28 +46,30 @@ def data() -> bytes:
     return frame.replace('"note": ""', f'"note": "{"x" * (DATA_BYTES - len(frame))}"').encode()
 
 
-def template(mode: Mode, path: str, run: str) -> Template:
+def template(mode: Mode, path: str, run: str, authorization: str = "") -> Template:
     """A request for `path`.
 
     Args:
         run: tells the events of this run from all others on the same stream; part of the id.
+        authorization: the value of the header; empty for none.
     """
-    return _binary(path, run) if mode is Mode.BINARY else _structured(path, run)
+    shown = f"authorization: {authorization}\r\n" if authorization else ""
+    return _binary(path, run, shown) if mode is Mode.BINARY else _structured(path, run, shown)
 
 
-def _binary(path: str, run: str) -> Template:
+def _binary(path: str, run: str, shown: str) -> Template:
     body = data()
     attributes = "".join(f"ce-{name}: {value}\r\n" for name, value in ATTRIBUTES.items())
-    before = f"{_head(path, 'application/json', len(body))}{attributes}ce-id: {run}-"
+    before = f"{_head(path, 'application/json', len(body))}{shown}{attributes}ce-id: {run}-"
     return Template(before.encode(), _END_OF_HEAD + body)
 
 
-def _structured(path: str, run: str) -> Template:
+def _structured(path: str, run: str, shown: str) -> Template:
     number = "0" * 9
     attributes = {**ATTRIBUTES, "datacontenttype": "application/json", "id": f"{run}-{number}"}
     opening = json.dumps(attributes).removesuffix("}").encode() + b', "data": '
     body = opening + data() + b"}"
-    head = _head(path, "application/cloudevents+json", len(body)).encode() + b"\r\n"
+    head = f"{_head(path, 'application/cloudevents+json', len(body))}{shown}\r\n".encode()
     before, after = (head + body).split(number.encode(), 1)
     return Template(before, after)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import egress, ingress
+from bench import egress, ingress, secured
 from bench.row import Row
 from bench.start import started
 
@@ -13,6 +13,7 @@ def rows() -> list[Row]:
     """In the order in which every round runs them."""
     return [
         *ingress.rows(),
+        *secured.rows(),
         *egress.rows(),
         Row(
             "start-100-channels",

@@ -45,6 +45,14 @@ def test_every_request_is_a_valid_event_of_its_own_with_1_kib_of_data(mode, numb
 
 
 @pytest.mark.parametrize("mode", list(Mode))
+def test_a_request_that_shows_a_token_is_the_same_but_for_that(mode):
+    found = template(mode, "/bench/orders", "run", "Bearer a.b.c").request(7)
+    assert found.count(b"authorization: Bearer a.b.c\r\n") == 1
+    plain = template(mode, "/bench/orders", "run").request(7)
+    assert found.replace(b"authorization: Bearer a.b.c\r\n", b"") == plain
+
+
+@pytest.mark.parametrize("mode", list(Mode))
 def test_a_request_in_two_writes_is_the_same_request(mode):
     requests = template(mode, "/bench/orders", "run")
     head, body = requests.head_and_body(7)
@@ -54,10 +62,11 @@ def test_a_request_in_two_writes_is_the_same_request(mode):
 
 
 def test_every_kind_of_traffic_to_receive_is_held_against_bare_asgi_on_the_same():
-    kinds = {row.name.removeprefix("receive") for row in rows() if row.name.startswith("receive")} - {"-structured"}
+    on_plain = {"-structured", "-types", "-tokens"}
+    kinds = {row.name.removeprefix("receive") for row in rows() if row.name.startswith("receive")} - on_plain
     assert kinds == {"", "-two-writes", "-proxied", "-1", "-1-two-writes", "-1-proxied"}
     assert {row.name: row.floor for row in rows() if row.name.startswith("receive")} == {
-        "receive-structured": "floor",
+        **{f"receive{kind}": "floor" for kind in on_plain},
         **{f"receive{kind}": f"floor{kind}" for kind in kinds},
     }
 
