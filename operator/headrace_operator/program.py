@@ -38,6 +38,7 @@ from headrace_operator.channels.leadership import Leadership
 from headrace_operator.channels.one_channel import OneChannel
 from headrace_operator.channels.predecessor import Predecessor
 from headrace_operator.channels.related_objects import RelatedObjects
+from headrace_operator.channels.security_writer import SecurityWriter
 from headrace_operator.kube import access
 from headrace_operator.kube.access import KubeAccess
 from headrace_operator.kube.api import KubeApi
@@ -153,20 +154,16 @@ class Operator:
             leadership = Leadership(world, work, resync=resync)
             passes.succession.listeners.append(leadership.ask_again)
             workload = self._workload(api, discovery, leadership)
+            security = SecurityWriter(api, client, channels.cache, self._place_key)
+            passes.on_answer.append(security.hear)
             lease = (settings.lease_namespace or self._access().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
             parts = MetricSources(api, hook, client, channels.cache, events, work, election)
             storage = parts.storage()
+            told, where = (served.scaler.rows, parts.families(storage)), (settings.host, settings.port)
             port = await stack.enter_async_context(
-                probes.served(
-                    settings.host,
-                    settings.port,
-                    served.scaler.rows,
-                    parts.families(storage),
-                    option="PORT",
-                    ready=lambda: channels.cache.listed,
-                )
+                probes.served(*where, *told, option="PORT", ready=lambda: channels.cache.listed)
             )
             _log.info("operator", identity=self._identity, api_server=self._access().url, port=port)
             # Events are flushed after everything else has ended and the Lease is given back: nobody waits for them.
@@ -175,6 +172,7 @@ class Operator:
                 self._tasks = tasks
                 tasks.create_task(channels.run(), name="watch-channels")
                 tasks.create_task(events.run(), name="events")
+                tasks.create_task(security.watch(), name="watch-security")
                 tasks.create_task(storage.run(), name="storage")
                 for name, read in self._followed().items():
                     tasks.create_task(EditWatch(read, work.add_all).run(), name=name)
@@ -184,7 +182,7 @@ class Operator:
                 tasks.create_task(self._superseded(api, discovery, customize, lease[0]).run(), name="superseded")
                 workload.watch_what_is_served()
                 await children.watch_what_is_served()
-                await election.run(leadership.run)
+                await election.run(partial(_together, leadership.run, security.run))
 
     def _served(self, client: Client, leases: LeaseClient, tokens: TokenBook) -> ChannelScaler:
         forward = self._settings.forward
@@ -252,6 +250,9 @@ class Operator:
             found["config-maps"] = lambda: mounted(config)
         return found
 
+    def _place_key(self, place: str) -> bytes:
+        return bytes.fromhex(caller_token.delivery_key(self._token.load(), place))
+
     def _shared_token(self) -> str:
         return self._token.load().decode()
 
@@ -264,3 +265,10 @@ class Operator:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "watches are begun by run() and what it calls"
         return self._tasks.create_task(work)
+
+
+async def _together(*parts: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run all of them until cancelled, or until one fails."""
+    async with asyncio.TaskGroup() as tasks:
+        for part in parts:
+            tasks.create_task(part())

@@ -75,8 +75,11 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
     yield from _lease(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
     autoscaler = "/api/v1/namespaces/knative-serving/configmaps"
     yield from _watched(autoscaler, fieldSelector="metadata.name=config-autoscaler")
-    features = f"/api/v1/namespaces/{SYSTEM}/configmaps"
-    yield from _watched(features, fieldSelector="metadata.name=config-features")
+    config_maps = "/api/v1/namespaces/{}/configmaps"
+    yield from _watched(config_maps.format(SYSTEM), fieldSelector="metadata.name=config-features")
+    yield from _watched(config_maps.format(SYSTEM), labelSelector="networking.knative.dev/trust-bundle=true")
+    for place in (namespace, SYSTEM):
+        yield from _security(f"{config_maps.format(place)}/headrace-security")
     yield "let a channel go", lambda api: api.merge(one, {"metadata": {"finalizers": None}})
 
 
@@ -94,6 +97,15 @@ def _child(path: str, body: dict[str, Any]) -> Iterator[tuple[str, Deed]]:
     if path.endswith("/serviceaccounts"):
         yield "have a token made", lambda api: api.create(f"{path}/child/token", TOKEN)
     yield f"delete {path}", lambda api: api.delete(f"{path}/child")
+
+
+def _security(path: str) -> Iterator[tuple[str, Deed]]:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "headrace-security"}}
+    yield f"look at {path}", lambda api: _or_404(api.get(path))
+    # As in `_child`: there is none yet, and the name of what is applied is known to the API server.
+    yield f"make {path}", lambda api: api.apply(path, body, manager="headrace")
+    yield f"change {path}", lambda api: api.apply(path, {**body, "data": {"a": "b"}}, manager="headrace")
+    yield f"delete {path}", lambda api: api.delete(path)
 
 
 def _event(path: str, namespace: str) -> Iterator[tuple[str, Deed]]:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from headrace.core.channel import (
     children,
     counts,
+    flags_told,
     identities,
     naming,
     related,
@@ -135,7 +136,8 @@ class _Call:
             body = merged.add_condition(body, self._now)
             asked = unenforced.condition(request.parent, request.related, request.unseen)
             of_rights = rights.condition(request.lacking)
-            for one in (*asked, settings_condition(account), self._around.tenants.condition, of_rights):
+            of_flags = flags_told.condition(request.related)
+            for one in (*asked, of_flags, settings_condition(account), self._around.tenants.condition, of_rights):
                 body = added(body, one, request.parent, self._now) if one is not None else body
             return body
 

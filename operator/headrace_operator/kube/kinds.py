@@ -47,6 +47,7 @@ CHANNEL = Kind(API_VERSION, KIND, "natsjetstreamchannels")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
 

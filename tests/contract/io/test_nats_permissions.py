@@ -20,6 +20,7 @@ from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.installation import tenants
 from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.security import document as security
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
@@ -81,6 +82,18 @@ async def receive_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch
             await client.flush(WORK_SECONDS)
             await listener.flush(WORK_SECONDS)
             assert heard == told
+    await _hears_of_security(server, "receive")
+
+
+async def _hears_of_security(server: PermittedServer, user: str) -> None:
+    async with as_user(server, user) as client, as_user(server, "admin") as pusher:
+        heard: list[bytes] = []
+        await client.subscribe(security.subject("shop"), lambda push: heard.append(push.data))
+        await client.flush(WORK_SECONDS)
+        await pusher.publish(security.subject("shop"), b"document")
+        await pusher.flush(WORK_SECONDS)
+        await client.flush(WORK_SECONDS)
+        assert heard == [b"document"]
 
 
 async def forward_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +116,7 @@ async def forward_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatch
             assert [request.event["id"] for request in flaky.received] == ["a1", "b1"]
             group = (await by_key.info())["priority_groups"][0]
             assert not group.get("pinned_client_id"), "the pin is given back"
+    await _hears_of_security(server, "forward")
 
 
 async def _lane(nats: Nats, function: InProcess, uri: str, *, retry: int) -> Lane:
@@ -178,6 +192,14 @@ async def operator_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatc
         records = StageRecords(api, ours, lane.channel.aside)
         await records.load(time.time())
         assert records.take(lane.consumer, 0.0) == (1e12,)
+        async with as_user(server, "admin") as listener:
+            pushed: list[bytes] = []
+            await listener.subscribe(security.SUBJECTS, lambda push: pushed.append(push.data))
+            await listener.flush(WORK_SECONDS)
+            await client.publish(security.subject("shop"), b"document")
+            await client.flush(WORK_SECONDS)
+            await listener.flush(WORK_SECONDS)
+            assert pushed == [b"document"]
 
 
 class _Nobody:

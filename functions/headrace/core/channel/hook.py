@@ -2,8 +2,7 @@
 
 It is the hook of Metacontroller's CompositeController, as far as we use it. The operator and the CLI write requests and
 read answers, `reconcile` the other way round. A stock Metacontroller sends no extension `headrace` and reads none
-(ADR 023). This module knows the envelope only: the content of `parent` is `headrace.core.manifest.manifest`'s. Its
-length keeps both directions of each value side by side.
+(ADR 023). This module knows the envelope only: the content of `parent` is `headrace.core.manifest.manifest`'s.
 """
 
 from __future__ import annotations
@@ -219,6 +218,7 @@ class HookResponse:
         events: to be created with this answer, and not again.
         installation: the settings of the `reconcile` that answers; None for one that tells none.
         lease_places: None when they are not known now: then the last ones still count.
+        security: what EventPolicies say of the channel, for its functions' security document; None: none applies.
     """
 
     status: dict[str, Any] | None = None
@@ -230,6 +230,7 @@ class HookResponse:
     events: tuple[KubeEvent, ...] = ()
     installation: Installation | None = None
     lease_places: LeasePlaces | None = None
+    security: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of the answer; an empty extension is left out."""
@@ -246,6 +247,7 @@ class HookResponse:
             "events": [each.to_json() for each in self.events],
             "installation": None if self.installation is None else self.installation.to_json(),
             "leasePlaces": None if self.lease_places is None else self.lease_places.to_json(),
+            "security": self.security,
         }
         said = {name: value for name, value in extension.items() if value}
         return {**body, EXTENSION: said} if said else body
@@ -259,7 +261,7 @@ class HookResponse:
         """
         extension = body.get(EXTENSION) or {}
         status, finalized, told = body.get("status"), body.get("finalized"), extension.get("installation")
-        places = extension.get("leasePlaces")
+        places, security = extension.get("leasePlaces"), extension.get("security")
         return cls(
             status=None if status is None else dict(status),
             children=tuple(map(dict, body.get("children") or ())),
@@ -270,6 +272,7 @@ class HookResponse:
             events=tuple(map(KubeEvent.from_json, extension.get("events") or ())),
             installation=Installation.from_json(told) if told else None,
             lease_places=None if places is None else LeasePlaces.from_json(places),
+            security=security and dict(security),
         )
 
 
