@@ -71,6 +71,17 @@ def added(status: Mapping[str, Any], condition: Condition, parent: Mapping[str, 
     return {**status, "conditions": sorted(conditions, key=lambda one: str(one["type"]))}
 
 
+def required(
+    status: Mapping[str, Any], condition: Condition, parent: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    """The same status with one more condition, without which the channel is not Ready; an earlier reason stays."""
+    body = added(status, condition, parent, now)
+    stated = {one["type"]: one["status"] for one in body["conditions"]}
+    if condition.holds or condition.informative or stated.get("Ready") == "False":
+        return body
+    return added(body, replace(condition, type="Ready"), parent, now)
+
+
 def _before(parent: Mapping[str, Any], latest: datetime) -> dict[str, tuple[str, str]]:
     status = parent.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None

@@ -60,7 +60,7 @@ class InvalidSpec(HeadraceError):
 
 
 class Refused(HeadraceError):
-    """The server understood and won't do it; `status` is the HTTP answer (401, 403, 404, 413, 503 or 507)."""
+    """The server understood and won't do it; `status` is the HTTP answer (401, 403, 404, 413, 500, 503 or 507)."""
 
     def __init__(self, message: str, *, status: int, retry_after: float | None = None) -> None:
         super().__init__(message)

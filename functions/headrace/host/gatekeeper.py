@@ -24,14 +24,15 @@ class Gatekeeper:
 
     def _obey(self, document: SecurityDocument) -> None:
         issuer = Issuer(document.issuer, document.algorithms, document.keys) if document.flags.oidc else None
-        # A policy changes more often than an issuer, and verified tokens stay verified.
-        if issuer == self._issuer:
-            return
-        self._issuer = issuer
+        before, self._issuer = self._issuer, issuer
         if issuer is None:
-            self.gate.tokens = None
+            self.gate.tokens = self.gate.senders = None
             return
-        # On demand: it takes as long to import as all of `receive`, which starts from zero.
+        # On demand: the modules take as long to import as all of `receive`, which starts from zero.
+        from headrace.core.security.senders import Senders
         from headrace.core.security.token import Tokens
 
-        self.gate.tokens = Tokens(issuer, clock.wall)
+        self.gate.senders = Senders(document)
+        # A policy changes more often than an issuer, and verified tokens stay verified.
+        if issuer != before:
+            self.gate.tokens = Tokens(issuer, clock.wall)

@@ -30,7 +30,16 @@ READINESS = ("/health/readiness", "/readyz")
 
 _log = log.get("web")
 # Of what was refused; "Refused" for any other status.
-_TITLES = {401: "Unauthorized", 404: "Not found", 409: "Conflict", 413: "Too large", 503: "Not available", 507: "Full"}
+_TITLES = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    409: "Conflict",
+    413: "Too large",
+    500: "Internal error",
+    503: "Not available",
+    507: "Full",
+}
 # With every 401 (RFC 9110, section 11.6.1).
 _BEARER: Headers = ((b"www-authenticate", b"Bearer"),)
 

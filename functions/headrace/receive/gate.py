@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Imported only where OIDC is on.
+    from headrace.core.security.senders import Senders
     from headrace.core.security.token import Tokens
 
 
@@ -19,6 +20,8 @@ class Gate:
 
     Attributes:
         tokens: judges the tokens that events come with; None: they need none.
+        senders: judges what their senders may send; never there without tokens.
     """
 
     tokens: Tokens | None = None
+    senders: Senders | None = None

@@ -50,9 +50,12 @@ class Intake:
         subject = self._subject_of(post.host, post.url)
         if subject is None or (effects.traced is not None and effects.traced(post.block)):
             return None
-        tokens = effects.gate.tokens
-        if tokens is not None and tokens.known(subject, post.authorization) is None:
-            return None
+        tokens, senders = effects.gate.tokens, effects.gate.senders
+        if tokens is not None:
+            sender = tokens.known(subject, post.authorization)
+            # Refusals, and filters, are for the long way.
+            if sender is None or (senders is not None and not senders.verdict(subject, sender).any_event):
+                return None
         message: Encoded = new_tuple(Encoded, (subject, post.block, post.data))
         began = effects.monotonic()
         held = len(post.block) + len(post.data) + BESIDE_BYTES

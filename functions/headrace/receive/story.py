@@ -15,6 +15,7 @@ from typing import TypeAlias
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event import http_codec, nats_codec
 from headrace.core.event.delivery_claim import CLAIM, DUPLICATE, OF_DELIVERY, OF_EVENT, UNSURE, Claims
+from headrace.core.event.event import Event
 from headrace.core.event.event_kinds import EventKinds
 from headrace.core.event.http_codec import HttpMessage
 from headrace.core.event.nats_codec import Encoded
@@ -93,20 +94,27 @@ async def receive(
     Raises:
         InvalidEvent, Refused, Unavailable: for the shell to answer.
 
-    The order is that of Knative's own event receiver: door, method, route, token, parse, validate, store (ADR 010).
+    The order is that of Knative's own event receiver: door, method, route, token, parse, validate, policy, store
+    (ADR 010).
     """
     subject = effects.doors.refusal(request) or _refusal_by_method(request) or effects.router.route(request)
     if isinstance(subject, Response):
         await answer(subject)
         return
+    sender = ""
     if effects.gate.tokens is not None:
         # Before a byte of the body is read.
-        effects.gate.tokens.subject(subject, [value for name, value in request.headers if name == AUTHORIZATION])
+        shown = [value for name, value in request.headers if name == AUTHORIZATION]
+        sender = effects.gate.tokens.subject(subject, shown)
     if (refusal := _coded(request)) is not None:
         await answer(refusal)
         return
     claim = effects.claims.proven(_only(request.headers, CLAIM))
-    message = await _message(request, body, subject, claim, effects.max_event_bytes())
+    event = await _event(request, body, effects.max_event_bytes())
+    # A request may have begun before tokens were asked for.
+    if sender and effects.gate.senders is not None:
+        effects.gate.senders.verdict(subject, sender).check(event.attributes)
+    message = _message(request, event, subject, claim, effects.max_event_bytes())
     ack = await effects.publish(message, effects.publish_seconds)
     for response in conclusion(message, ack, claim, effects):
         await answer(response)
@@ -171,16 +179,20 @@ def _only(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> bytes | None:
     return found[0] if len(found) == 1 else None
 
 
-async def _message(request: Request, body: Body, subject: str, claim: bytes, limit: int) -> Encoded:
-    """The message to store.
+async def _event(request: Request, body: Body, limit: int) -> Event:
+    """The event of the request.
 
     Args:
-        limit: its largest size.
+        limit: the largest size of the message to store.
     """
     content_type = (request.header(b"content-type") or b"").decode("latin-1")
     structured = http_codec.is_structured(content_type)
     data = await body(limit * 4 // 3 + STRUCTURED_SLACK if structured else limit)
-    event = http_codec.from_http(HttpMessage(tuple(request.headers), data))
+    return http_codec.from_http(HttpMessage(tuple(request.headers), data))
+
+
+def _message(request: Request, event: Event, subject: str, claim: bytes, limit: int) -> Encoded:
+    """The message to store."""
     passing = http_codec.passthrough(request.headers)
     message = nats_codec.encoded(nats_codec.to_binary(event, subject, passing, claim))
     if message.size > limit:

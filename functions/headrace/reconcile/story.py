@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from headrace.core.channel import (
     children,
     counts,
+    event_policies,
     flags_told,
     identities,
     naming,
@@ -39,7 +40,7 @@ from headrace.core.channel.status import (
     resync_after,
     status,
 )
-from headrace.core.conditions import added
+from headrace.core.conditions import added, required
 from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.installation import channel_defaults
@@ -48,6 +49,7 @@ from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import channel_status, manifest
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.quoting import quoted
+from headrace.core.security.flags import Flags
 from headrace.reconcile import in_nats
 from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_of, find, settings_condition
 from headrace.reconcile.ports import Around, Ours
@@ -96,9 +98,23 @@ async def reconcile(
     call = _Call(api, settings, now, around, things)
     going = verb == "finalize" or request.finalizing
     answer = await (call.finalize(request) if going else call.sync(request))
+    if not request.stock:
+        answer = await around.calculate(things, _with_policies, answer, request, now)
     # A stock Metacontroller opens no leases, and does not hear who answers.
     installation, places = (None, None) if request.stock else (around.installation, answer.lease_places)
     return replace(answer, installation=installation, lease_places=places).to_json()
+
+
+def _with_policies(answer: HookResponse, request: HookRequest, now: datetime) -> HookResponse:
+    """The answer with what EventPolicies say of the channel, whatever else is the matter with it."""
+    features = related.config_map(request.related, related.EVENTING, related.FEATURES)
+    flags, _ = Flags.read(features or {})
+    found = event_policies.applied(request.parent, request.related, flags, request.unseen)
+    body = answer.status
+    if body is not None and found.condition is not None:
+        refs = [{"apiVersion": related.EVENT_POLICY_API, "name": name} for name in found.names]
+        body = required({**body, "policies": refs} if refs else body, found.condition, request.parent, now)
+    return replace(answer, status=body, security=None if found.part is None else dict(found.part))
 
 
 def _read(body: bytes) -> HookRequest:

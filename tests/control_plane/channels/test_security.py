@@ -18,6 +18,8 @@ from tests.support.nats.nats_server import NatsServer
 Start = Callable[..., OperatorProcess]
 CONFIG_MAPS = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 
+POLICIES = "EventPoliciesReady"
+
 
 @pytest.fixture
 def reconcile(nats_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
@@ -36,9 +38,9 @@ async def features(api: Api) -> AsyncIterator[str]:
     await api.delete(f"{CONFIG_MAPS}/config-features")
 
 
-def told(status: dict[str, Any]) -> tuple[str, str]:
+def told(status: dict[str, Any], kind: str = "SecurityEnforced") -> tuple[str, str]:
     conditions = status.get("conditions") or ()
-    one = next((each for each in conditions if each["type"] == "SecurityEnforced"), {})
+    one = next((each for each in conditions if each["type"] == kind), {})
     return one.get("status", ""), one.get("reason", "")
 
 
@@ -60,7 +62,7 @@ async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are
         await until_status(api, namespace, lambda found: ready(found) == "True" and told(found) == ("", ""), name)
 
     (await api.create(policies, policy)).unwrapped()
-    await until_status(api, namespace, lambda found: told(found) == ("False", "EventPoliciesNotEnforced"))
+    await until_status(api, namespace, lambda found: told(found, POLICIES) == ("False", "OIDCDisabled"))
     (await api.merge(features, {"data": {"transport-encryption": "strict"}})).unwrapped()
     await until_status(api, namespace, lambda found: told(found) == ("False", "EncryptionNotEnforced"), "returns")
     (await api.merge(features, {"data": {"transport-encryption": "permissive"}})).unwrapped()
@@ -68,4 +70,4 @@ async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are
     await until_status(api, namespace, lambda found: ready(found) == "True")
 
     await api.delete(f"{policies}/only-the-shop")
-    await until_status(api, namespace, lambda found: told(found) == ("", ""))
+    await until_status(api, namespace, lambda found: told(found, POLICIES) == ("", ""))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from headrace.core.security.document import KEY, SecurityDocument
+from headrace.core.security.flags import DefaultMode
 from headrace.core.security.issuer import Issuer
 
 
@@ -18,9 +21,17 @@ class Mounted:
         directory.mkdir(parents=True, exist_ok=True)
 
     def trust(self, issuer: Issuer) -> None:
-        """Ask for tokens of this issuer."""
+        """Ask for tokens of this issuer; whoever has one may send."""
         found = replace(self.document, issuer=issuer.url, keys=issuer.keys, algorithms=issuer.algorithms)
-        self._write(replace(found, flags=replace(found.flags, oidc=True)))
+        self._write(replace(found, flags=replace(found.flags, oidc=True, default_mode=DefaultMode.ALLOW_ALL)))
+
+    def police(self, channels: Mapping[str, Mapping[str, Any] | None]) -> None:
+        """Have these parts for channels, as `NAMESPACE/NAME`; None: no policy applies."""
+        parts = {**self.document.channels, **channels}
+        self._write(replace(self.document, channels={name: part for name, part in parts.items() if part is not None}))
+
+    def flag(self, **flags: Any) -> None:
+        self._write(replace(self.document, flags=replace(self.document.flags, **flags)))
 
     def ask_for_nothing(self) -> None:
         self._write(SecurityDocument(self.document.revision))

@@ -170,6 +170,37 @@ async def test_customize_asks_for_all_subscriptions_and_for_what_knative_says_of
     }
 
 
+@pytest.mark.parametrize(
+    ("ready", "reason", "listed", "part"),
+    [
+        pytest.param("True", "True", ["ep"], {"policies": [{"name": "ep", "from": ["till"]}]}, id="ready"),
+        pytest.param("False", "EventPoliciesNotReady", None, None, id="not ready"),
+    ],
+)
+async def test_policies_are_in_the_status_and_in_the_channels_part_of_the_document(
+    ready: str, reason: str, listed: list[str] | None, part: Any
+) -> None:
+    policy = {
+        "metadata": {"namespace": "shop", "name": "ep"},
+        "status": {"from": ["till"], "conditions": [{"type": "Ready", "status": ready}]},
+    }
+    features = {"namespace": "knative-eventing", "name": "config-features"}
+    related = {
+        "ConfigMap.v1": {"x": {"metadata": features, "data": {"authentication-oidc": "enabled"}}},
+        "EventPolicy.eventing.knative.dev/v1alpha1": {"ep": policy},
+    }
+    request = {"parent": channel(entry()), "related": related, "headrace": {"complete": []}}
+
+    answer = await reconcile(
+        "sync", json.dumps(request).encode(), api=FakeNats(), settings=ReconcileSettings(), now=NOON
+    )
+
+    assert reasons(answer)["EventPoliciesReady"] == reason
+    assert reasons(answer)["Ready"] == reason
+    assert [one["name"] for one in answer["status"].get("policies", ())] == (listed or [])
+    assert answer["headrace"]["security"] == part or "unreadable" in answer["headrace"]["security"]
+
+
 async def test_the_answer_has_metacontrollers_form() -> None:
     answer = await call("sync", channel(entry()), FakeNats())
 

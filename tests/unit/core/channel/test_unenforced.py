@@ -11,8 +11,6 @@ from headrace.core.installation.reconcile_settings import ReconcileSettings
 from tests.support.functions.channels import channel, entry
 
 POLICIES = "EventPolicy.eventing.knative.dev/v1alpha1"
-ORDERS = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel", "name": "orders"}
-LABELLED = {"apiVersion": "messaging.knative.dev/v1", "kind": "natsjetstreamchannel"}
 CONFIG_MAP = "ConfigMap.v1/knative-eventing/config-features"
 
 
@@ -20,16 +18,6 @@ def features(**flags: str) -> dict[str, Any]:
     data = {name.replace("_", "-"): value for name, value in flags.items()}
     metadata = {"namespace": "knative-eventing", "name": "config-features"}
     return {"ConfigMap.v1": {"knative-eventing/config-features": {"metadata": metadata, "data": data}}, POLICIES: {}}
-
-
-def policies(*specs: Any, namespace: str = "shop", **metadata: Any) -> dict[str, Any]:
-    named = {f"ep-{number}": spec for number, spec in enumerate(specs, start=1)}
-    return {
-        POLICIES: {
-            name: {"metadata": {"namespace": namespace, "name": name, **metadata}, "spec": spec}
-            for name, spec in named.items()
-        }
-    }
 
 
 def told(observed: dict[str, Any], *entries: Any, unseen: tuple[str, ...] = ()) -> tuple[str, str, str]:
@@ -44,69 +32,14 @@ def told(observed: dict[str, Any], *entries: Any, unseen: tuple[str, ...] = ()) 
 
 
 @pytest.mark.parametrize(
-    "to",
-    [
-        pytest.param(None, id="without `to` it is for all of its namespace"),
-        pytest.param([{"ref": ORDERS}], id="by name"),
-        pytest.param(
-            [{"ref": {**ORDERS, "apiVersion": "messaging.knative.dev/v9", "kind": "NATSJetStreamChannel"}}], id="case"
-        ),
-        pytest.param([{"ref": {**ORDERS, "name": "other"}}, {"ref": ORDERS}], id="the second of two"),
-        pytest.param([{"selector": LABELLED}], id="every one of the kind"),
-        pytest.param([{"selector": {**LABELLED, "matchLabels": {"team": "shop"}}}], id="by label"),
-        pytest.param(
-            [{"selector": {**LABELLED, "matchExpressions": [{"key": "team", "operator": "In", "values": ["shop"]}]}}],
-            id="by expression",
-        ),
-        pytest.param(
-            [{"selector": {**LABELLED, "matchExpressions": [{"key": "team", "operator": "Later"}]}}],
-            id="an operator that nobody knows yet",
-        ),
-    ],
-)
-def test_a_policy_that_applies_is_told_with_its_name(to: Any) -> None:
-    status, reason, message = told(policies({"to": to} if to else {}))
-
-    assert (status, reason) == ("False", "EventPoliciesNotEnforced")
-    assert message.startswith(
-        "EventPolicy 'ep-1' says who may send to this channel, and Headrace does not enforce that"
-    )
-    assert message.endswith("keep others out by a NetworkPolicy")
-
-
-@pytest.mark.parametrize(
     "observed",
     [
         pytest.param({}, id="a cluster without the kind"),
-        pytest.param(policies({"to": [{"ref": {**ORDERS, "name": "other"}}]}), id="another channel's"),
-        pytest.param(policies({"to": [{"ref": {**ORDERS, "kind": "InMemoryChannel"}}]}), id="another kind's"),
-        pytest.param(policies({}, namespace="ops"), id="another namespace's"),
-        pytest.param(policies({}, deletionTimestamp="2026-01-31T12:00:00Z"), id="it is going"),
-        pytest.param(policies({"to": [{"selector": {**LABELLED, "matchLabels": {"team": "ops"}}}]}), id="label"),
-        pytest.param(
-            policies(
-                *(
-                    {"to": [{"selector": {**LABELLED, "matchExpressions": [term]}}]}
-                    for term in (
-                        {"key": "team", "operator": "In", "values": ["ops"]},
-                        {"key": "team", "operator": "NotIn", "values": ["shop"]},
-                        {"key": "tier", "operator": "Exists"},
-                        {"key": "team", "operator": "DoesNotExist"},
-                    )
-                )
-            ),
-            id="expressions that do not hold",
-        ),
         pytest.param(features(transport_encryption="permissive", authentication_oidc="disabled"), id="flags"),
-        pytest.param(policies({"to": [5, {"ref": "x"}, {"selector": []}]}), id="damaged"),
     ],
 )
 def test_nothing_is_told_where_nothing_is_asked_for(observed: dict[str, Any]) -> None:
     assert told(observed) == ("", "", "")
-
-
-def test_of_many_policies_a_few_are_named() -> None:
-    assert told(policies(*[{}] * 7))[2].startswith("EventPolicy 'ep-1', 'ep-2', 'ep-3', 'ep-4', 'ep-5' and 2 more says")
 
 
 def test_strict_encryption_is_told() -> None:
@@ -131,10 +64,10 @@ def test_senders_that_are_not_authenticated_are_told(observed: dict[str, Any], e
 
 
 def test_all_of_it_is_told_in_one_condition() -> None:
-    both = {**features(transport_encryption="strict"), **policies({})}
+    both = features(transport_encryption="strict", authentication_oidc="enabled")
 
-    assert told(both)[1] == "EventPoliciesNotEnforced"
-    assert "transport-encryption: strict" in told(both)[2]
+    assert told(both)[1] == "EncryptionNotEnforced"
+    assert "authentication-oidc: enabled" in told(both)[2]
 
 
 def test_what_may_not_be_seen_is_told_where_there_is_knative_eventing() -> None:
