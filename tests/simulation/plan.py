@@ -138,6 +138,8 @@ class EventPlan:
 
 # The scaler's longest pause, an ack wait, a take-over, a sweep, and something for each to follow on another.
 _RECOVERY = 90.0
+# A consumer that stands ahead of its stream is put back at the second look, half a minute after the first.
+PUT_BACK = 90.0
 # The pause between two attempts of an event that can't be parked.
 _STUCK = 50.0
 
@@ -150,12 +152,14 @@ class Plan:
         shuffle: the loop picks any ready callback; else the first, as asyncio does.
         latency: the least and the most seconds of a passage.
         sync_always: nats-server syncs before it acknowledges.
+        replicated: it leaves a consumer where it stands that remembers more than its stream.
     """
 
     seed: int
     shuffle: bool = False
     latency: tuple[float, float] = (0.0001, 0.002)
     sync_always: bool = False
+    replicated: bool = False
     channels: tuple[ChannelPlan, ...] = (ChannelPlan("c0", (SubscriptionPlan("s0"),)),)
     events: tuple[EventPlan, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -172,7 +176,8 @@ class Plan:
         """Seconds after the last event and the last strike within which everything must have been settled."""
         longest = max(self._work(name, terms) for name, terms in self.subscriptions().items())
         stuck = any(fault.kind is Kind.ASIDE_FULL for fault in self.faults)
-        return longest + _RECOVERY + 2 * _STUCK * stuck
+        back = self.replicated and any(fault.kind is Kind.POWER for fault in self.faults)
+        return longest + _RECOVERY + 2 * _STUCK * stuck + PUT_BACK * back
 
     def _work(self, name: str, terms: SubscriptionPlan) -> float:
         """Seconds for all events of a subscription, one after the other."""
@@ -243,7 +248,8 @@ def draw(seed: int) -> Plan:
         channels=channels,
         events=tuple(events),
     )
-    return replace(drawn, faults=faults.draw(source, list(drawn.subscriptions()), at))
+    struck = faults.draw(source, list(drawn.subscriptions()), at)
+    return replace(drawn, faults=struck, replicated=source.random() < 0.5)
 
 
 def _channel(source: random.Random, number: int) -> ChannelPlan:

@@ -97,7 +97,7 @@ def _fewer_subscriptions(plan: Plan, trial: _Trial) -> Plan:
 
 def _plainer(plan: Plan, trial: _Trial) -> Plan:
     """Without what may not matter: shuffling, slow links, odd events."""
-    plain = {"shuffle": False, "latency": (0.0001, 0.002), "sync_always": False}
+    plain = {"shuffle": False, "latency": (0.0001, 0.002), "sync_always": False, "replicated": False}
     for name, value in plain.items():
         if getattr(plan, name) != value:
             plan = trial.best(iter([replace(plan, **{name: value})])) or plan

@@ -11,6 +11,7 @@ Called by every part that has to name something: `receive` from a Host or a path
               <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>.forgotten
               <namespace>.<name or label>._knative_aside.stage.<consumer>.discarded.total
               <namespace>.<name or label>._knative_aside.stage.<consumer>.pulls.trouble
+              <namespace>.<name or label>._knative_aside.stage.<consumer>.position.ahead
               <namespace>.<name or label>._knative_aside.parked.<consumer>.<sequence>.<stored>
     stream    KN_<NAMESPACE>__<NAME>                plain names
               KN_<NAMESPACE>__<NAME>_x<16 hex>      all others: a lower-case end that no plain one has
@@ -84,6 +85,10 @@ class Channel:
     def pull_trouble_subject(self, consumer: str) -> str:
         """Where it is noted why a lease of one consumer could not pull."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.pulls.trouble"
+
+    def ahead_subject(self, consumer: str) -> str:
+        """Where it is marked that one consumer stands ahead of its stream."""
+        return f"{self._prefix}._knative_aside.stage.{consumer}.position.ahead"
 
     def sunk_subject(self, consumer: str) -> str:
         """Where it is counted how many events of one consumer went to its dead letter sink."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.core.channel.health import Noted
 from headrace.core.delivery import forgotten
-from headrace.core.delivery.forgotten import Mark
+from headrace.core.delivery.second_look import Mark, read_mark
 from headrace.core.nats.action import Done, KeepText, ParkForgotten, PurgeSubjects
 from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile.ports import Administration
@@ -69,7 +69,7 @@ async def _is_parked(
     place: ChannelStream, consumer: str, sequence: int, due: float | None, api: Administration, now: datetime
 ) -> bool:
     subject = place.channel.forgotten_subject(consumer, sequence)
-    mark = forgotten.read_mark(await api.text(place.aside, subject))
+    mark = read_mark(await api.text(place.aside, subject))
     if mark is None or not mark.holds(due, now):
         await api.carry_out(KeepText(place.aside, subject, Mark(due, now.timestamp()).to_json()))
         return False

@@ -38,7 +38,7 @@ from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import PurgeSubjects, Rejected
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.raw_config import differs
-from headrace.reconcile import forgetting
+from headrace.reconcile import forgetting, positions
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration, Calculate, Ours, on_the_spot
 
@@ -198,7 +198,7 @@ async def _health(
         forgotten=await forgetting.see_to(place, health.without(noted, lost), infos, api, now),
         unseen=await _unseen(place, stream, infos, api) if plan.adopted(place, observed) else {},
         pulls=await _vain_pulls(place, noted.troubled, infos, api),
-        ahead=await _ahead(place, stream, infos, api),
+        ahead=await positions.see_to(place, noted, stream, infos, api, now),
         stream=stream,
         **await _room(place, api),
     )
@@ -223,17 +223,6 @@ async def _unseen(
     info = await api.info(place.stream, ">")
     subjects = (info or {"state": {}})["state"].get("subjects") or {}
     return subject_pattern.unseen(subjects, (one for each in ours for one in subject_pattern.filters(each)))
-
-
-async def _ahead(
-    place: ChannelStream, stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]], api: Administration
-) -> dict[str, int]:
-    """By how many events consumers stand ahead of the stream's end."""
-    if not health.ahead(stream, infos):
-        return {}
-    # They may have got what has come since the stream was looked at.
-    newer = await api.info(place.stream)
-    return {} if newer is None else health.ahead(newer, infos)
 
 
 async def _vain_pulls(

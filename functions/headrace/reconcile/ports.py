@@ -60,6 +60,9 @@ class Administration(Protocol):
     async def text(self, stream: str, subject: str) -> str | None:
         """The newest message of a subject, as text; None without one."""
 
+    async def first_since(self, stream: str, time: str) -> int:
+        """The first sequence that was stored at a time, in ISO 8601, or later; raises Refused if nobody says."""
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         """Add to the number that a subject holds; raises Refused when there is no room."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from headrace.core import subject_pattern
-from headrace.core.channel import health
+from headrace.core.channel import health, position
 from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, used
 from headrace_cli.health.finding import Finding, Severity, note, problem, risk
@@ -167,13 +167,14 @@ def _position_ahead(each: ChannelFacts) -> Iterator[Finding]:
     """Finds a consumer that remembers more than its stream: servers that lost power together can leave one."""
     known = {one.subscription.consumer: one.subscription for one in each.subscriptions}
     infos = [one.info for one in known.values()]
-    for consumer, events in health.ahead({"state": {"last_seq": each.last}}, infos).items():
+    for consumer, events in position.ahead({"state": {"last_seq": each.last}}, infos).items():
         ref = known[consumer].ref
         yield problem(
             "position-ahead",
             f"Subscription {ref} stands ahead of its stream, which ends at {each.last}: the next "
             f"{counted(events, 'event')} will not be handed to it, since NATS lost power without sync_interval: always",
-            f"`kn jetstream subscription reset {ref} --to-time …`, with the time of that loss (docs/power.md)",
+            f"NATS 2.14 and later puts it back within a minute, if its deliverPolicy allows it; else `kn jetstream "
+            f"subscription reset {ref} --to-time …`, with the time of that loss (docs/power.md)",
         )
 
 

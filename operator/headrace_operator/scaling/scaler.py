@@ -47,7 +47,7 @@ class Scaler:
     Attributes:
         on_change: called whenever `stats` has changed.
         on_trouble: called with a stream whose channel's conditions may have changed: an ack window has turned full or
-            has room again, or events are stuck or lost.
+            has room again, or events are stuck or lost, or a consumer stands ahead of its stream.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
         spares: says whether a program pulls without end from a consumer; then no lease is opened.
     """
@@ -156,6 +156,7 @@ class Scaler:
         for served in self._streams.all():
             served.outlook = failures.forgiven(served.outlook, clock.monotonic(), random.random())
             self._agenda.add((served.key,))
+        self._streams.doubt()
         self._sweep_now.set()
 
     def _on_turned(self, served: ScaledConsumer) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headrace.core.channel import position
 from headrace.core.delivery import subscriber
 from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.scale_spec import Wake
@@ -121,7 +122,11 @@ LOOK_SECONDS = 300.0
 
 @dataclass(slots=True)
 class ServedStream:
-    """One served stream: its consumers, their stage records, and its state from before the last look."""
+    """One served stream: its consumers, their stage records, and its state from before the last look.
+
+    Attributes:
+        doubted: NATS was away; its servers may have lost events that consumers still remember.
+    """
 
     consumers: dict[str, ScaledConsumer] = field(default_factory=dict)
     records: dict[str, StageRecords] = field(default_factory=dict)
@@ -129,6 +134,7 @@ class ServedStream:
     listed_at: float = float("-inf")
     looked_at: float = float("-inf")
     state: StreamState | None = None
+    doubted: bool = True
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -137,7 +143,8 @@ class ServedStreams:
 
     Attributes:
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
-        on_lost: called with a consumer whose events seem to have vanished while they waited.
+        on_lost: called with a consumer whose events seem to have vanished while they waited, or that stands ahead of
+            its stream.
         on_turned: called with a consumer whose delivery has changed or that is no longer served: its open leases would
             keep to the metadata that they read at their start.
     """
@@ -177,6 +184,11 @@ class ServedStreams:
         """Look at all streams anew: another process may have served them meanwhile."""
         for stream in self._streams.values():
             stream.looked_at = float("-inf")
+
+    def doubt(self) -> None:
+        """NATS was away: see at the next look whether consumers stand ahead of their streams."""
+        for stream in self._streams.values():
+            stream.doubted = True
 
     def is_still(self, name: str, state: StreamState) -> bool:
         """Would a look at the stream's consumers tell nothing new?"""
@@ -220,6 +232,18 @@ class ServedStreams:
                 served.outlook = lag.seen(served.outlook, known, dues, asked_at, clock.monotonic())
                 for tell in self.on_lost if vanished else ():
                     tell(served)
+            if stream.doubted:
+                await self._look_for_loss(name, stream, infos)
+
+    async def _look_for_loss(self, name: str, stream: ServedStream, infos: Mapping[str, Mapping[str, Any]]) -> None:
+        found = await self._api.find(f"STREAM.INFO.{name}")
+        if found is None:
+            return
+        # A consumer whose servers are still electing is not in the list.
+        stream.doubted = len(infos) < int(found["state"].get("consumer_count") or 0)
+        for consumer in position.ahead(found, infos.values()).keys() & stream.consumers.keys():
+            for tell in self.on_lost:
+                tell(stream.consumers[consumer])
 
     async def look_closer(self, served: ScaledConsumer) -> None:
         """Ask the server about one consumer, which is cheaper than an idle lease; without an answer nothing changes."""

@@ -6,6 +6,7 @@ import dataclasses
 from datetime import timedelta
 from typing import Any
 
+from headrace.core.channel import position
 from headrace.core.delivery import parked, stage_record
 from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.stage_record import Stage
@@ -107,3 +108,9 @@ def parked_without_reason() -> None:
     """A parked copy does not say why it is parked."""
     copy = parked.parked_message
     parked.parked_message = lambda message, record, _, subscriber, **more: copy(message, record, "", subscriber, **more)
+
+
+@bug
+def a_consumer_stays_ahead() -> None:
+    """A consumer that remembers more than its stream, after a loss of power, stays where it is."""
+    position.ahead = lambda *_: {}

@@ -37,6 +37,7 @@ _VERBS: dict[str, tuple[int, str, _Verb]] = {
     "CONSUMER.LIST": (2, "consumer_list_response", consumers_api.listing),
     "CONSUMER.DELETE": (2, "consumer_delete_response", consumers_api.delete),
     "CONSUMER.PAUSE": (2, "consumer_pause_response", consumers_api.pause),
+    "CONSUMER.RESET": (2, "consumer_reset_response", consumers_api.reset),
     "CONSUMER.UNPIN": (2, "consumer_unpin_response", consumers_api.unpin),
 }
 
@@ -51,6 +52,9 @@ def take(server: JetStreamModel, subject: str, reply: str, headers: bytes, data:
     if tokens[:2] == ["DIRECT", "GET"]:
         return direct.get(server, tokens[2:], data)
     verb = ".".join(tokens[:3]) if tokens[1:2] == ["MSG"] else ".".join(tokens[:2])
+    if verb == "CONSUMER.RESET" and not consumers_api.exists(server, tokens[2:]):
+        # The consumer itself hears it.
+        return None
     if verb not in _VERBS:
         raise Unmodelled(f"the request {subject}")
     length, kind, act = _VERBS[verb]

@@ -71,6 +71,11 @@ class Consumer:
         return self.next_delivery - 1
 
     @property
+    def is_ahead(self) -> bool:
+        """Does it remember more than its stream?"""
+        return self.next_delivery > 1 and self.next_sequence - 1 > self.stream.kept.last
+
+    @property
     def counts(self) -> dict[int, int]:
         """How often messages came again."""
         return self.unsettled.counts
@@ -158,6 +163,15 @@ class Consumer:
         self.floor_sequence, self.floor_delivery = state.floor_sequence, state.floor_delivery
         self.unsettled.pending, self.unsettled.counts = state.pending, state.redelivered
         self.unsettled.queue.clear()
+
+    def reset(self, sequence: int) -> None:
+        """Go on at a sequence; what is out comes again, if it lies behind it."""
+        self.unsettled.forget()
+        self.next_sequence, self.next_delivery = sequence, 1
+        self.floor_sequence, self.floor_delivery = sequence - 1, 0
+        self.saved = self.state()
+        self.note()
+        self.signal()
 
     # What happens to its stream.
 

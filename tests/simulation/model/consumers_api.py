@@ -81,6 +81,28 @@ def pause(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> di
     return answer
 
 
+def reset(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> dict[str, Any]:
+    """Let one go on elsewhere, as if it had delivered nothing yet; 0 is behind its floor."""
+    consumer, sequence = _found(server, tokens), int(body.get("seq", 0))
+    config = consumer.config
+    policy, kept = config["deliver_policy"], consumer.stream.kept
+    if sequence == 0:
+        sequence = consumer.floor_sequence + 1
+    elif policy == "by_start_sequence" and sequence < config["opt_start_seq"]:
+        raise ApiFault(400, 10204, "invalid reset: below start seq")
+    elif policy == "by_start_time" and sequence < kept.since(blocks.from_moment(config["opt_start_time"])):
+        raise ApiFault(400, 10204, "invalid reset: below start time")
+    elif policy in ("new", "last"):
+        raise ApiFault(400, 10204, "invalid reset: not allowed")
+    consumer.reset(sequence)
+    return {**described(consumer), "reset_seq": sequence}
+
+
+def exists(server: JetStreamModel, tokens: list[str]) -> bool:
+    stream = server.streams.get(tokens[0])
+    return stream is not None and tokens[1] in stream.consumers
+
+
 def unpin(server: JetStreamModel, tokens: list[str], body: dict[str, Any]) -> dict[str, Any]:
     if not body.get("group"):
         raise Unmodelled("to unpin no group")

@@ -82,10 +82,12 @@ class Disk:
     Attributes:
         sync_always: the server syncs before it acknowledges.
         may_lose_power: keep what a loss of power needs to know; it costs some speed.
+        replicated: consumers that come back ahead of their stream stay there, as where replicas lost power together.
     """
 
-    def __init__(self, *, sync_always: bool = False, may_lose_power: bool = False) -> None:
+    def __init__(self, *, sync_always: bool = False, may_lose_power: bool = False, replicated: bool = False) -> None:
         self.sync_always = sync_always
+        self.replicated = replicated
         self.may_lose_power = may_lose_power
         self._journals: dict[str, _Journal] = {}
         self._files: dict[tuple[str, str], _File] = {}

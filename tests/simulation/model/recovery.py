@@ -40,7 +40,7 @@ def begin(server: JetStreamModel) -> None:
     for stream in server.streams.values():
         stream.recover()
         for consumer in stream.consumers.values():
-            if 0 < stream.kept.last < consumer.next_sequence - 1:
+            if not server.disk.replicated and 0 < stream.kept.last < consumer.next_sequence - 1:
                 _reconcile(consumer, stream.kept.last)
             consumer.begin()
             consumer.first_info = described(consumer)

@@ -60,6 +60,12 @@ class Unsettled:
         self.unqueue(sequence)
         return found
 
+    def forget(self) -> None:
+        """Forget all of them."""
+        self.pending.clear()
+        self.counts.clear()
+        self.queue.clear()
+
     def uncount(self, sequence: int) -> None:
         """It did not go out again after all."""
         self.counts[sequence] -= 1

@@ -14,6 +14,8 @@ from tests.simulation.plan import DEAD_LETTER, REPLY, SUBSCRIBER
 SYNC = 120.0
 # The server knows an id again for so long.
 DUPLICATE_WINDOW = 120.0
+# After a loss of power somebody looks so soon whether a consumer stands ahead of its stream.
+LOOKED_AT = 20.0
 
 
 def every_accepted_event_has_its_fate(history: History) -> Iterator[Failure]:
@@ -22,12 +24,12 @@ def every_accepted_event_has_its_fate(history: History) -> Iterator[Failure]:
         yield from _settled_too_early(history, journey)
         if journey.event not in accepted or _has_a_fate(history, journey):
             continue
-        if not lost_with_power(history, accepted[journey.event]):
+        if not lost_with_power(history, accepted[journey.event], journey):
             words = f"accepted, and neither delivered to {journey.name} nor dead-lettered nor parked"
             yield Failure(Invariant.FATE, words, journey.event, accepted[journey.event].ended)
 
 
-def lost_with_power(history: History, posted: Posted) -> Strike | None:
+def lost_with_power(history: History, posted: Posted, journey: Journey) -> Strike | None:
     """The loss of power that took the event, since the server had acknowledged it without syncing."""
     if history.plan.sync_always:
         return None
@@ -39,9 +41,36 @@ def lost_with_power(history: History, posted: Posted) -> Strike | None:
         if not whole and any(strike.at - SYNC <= at <= strike.at for at, _ in stored):
             return strike
         # Its sequence was another event's before, and an ack from before names it.
-        if any(at > strike.at and _taken(history, posted.event, number, strike.at) for at, number in stored):
+        reused = [number for at, number in stored if at > strike.at]
+        if any(
+            _taken(history, posted.event, one, strike.at) and _acked(history, journey, one, strike) for one in reused
+        ):
+            return strike
+        if reused and _is_outgrown(history, journey, strike):
             return strike
     return None
+
+
+def _is_outgrown(history: History, journey: Journey, strike: Strike) -> bool:
+    """Had the stream grown past the consumer again before anybody could see that it stood ahead?"""
+    acts = (one for one in history.ledger.acts if one.subscription == journey.name and one.at <= strike.at)
+    passed = [one.sequence for one in acts if one.verb == "DELIVERY"]
+    channel = history.events[journey.event].channel
+    since = [
+        number
+        for event, stored in history.ledger.stored.items()
+        if event in history.events and history.events[event].channel == channel
+        for at, number in stored
+        if strike.at < at <= strike.until + LOOKED_AT
+    ]
+    # A consumer that has lost a part itself is outgrown sooner.
+    remembers = strike.fault.values[1:2] == (1.0,)
+    return max(since, default=0) >= (max(passed, default=0) if remembers else 0)
+
+
+def _acked(history: History, journey: Journey, sequence: int, strike: Strike) -> bool:
+    acks = (act for act in history.ledger.acts if act.verb in ("ACK", "ACK_SYNC") and act.at >= strike.at)
+    return any((act.subscription, act.sequence) == (journey.name, sequence) for act in acks)
 
 
 def _taken(history: History, event: str, sequence: int, before: float) -> bool:
@@ -61,7 +90,7 @@ def reported_as_lost(history: History) -> list[str]:
         for journey in history.journeys()
         if journey.event in accepted
         and not _has_a_fate(history, journey)
-        and lost_with_power(history, accepted[journey.event])
+        and lost_with_power(history, accepted[journey.event], journey)
     ]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tests.simulation.faults import Kind
 from tests.simulation.ledger import FOR_EVER, Act, Ledger, Post, Strike
-from tests.simulation.plan import REPLY, SUBSCRIBER, Deed, Plan, SubscriptionPlan
+from tests.simulation.plan import PUT_BACK, REPLY, SUBSCRIBER, Deed, Plan, SubscriptionPlan
 
 ACK_WAIT = 8.0
 RETRYABLE = frozenset({404, 408, 409, 429})
@@ -109,7 +109,9 @@ class History:
         """Has the server lost, by `until`, what it learnt about this consumer at that moment?"""
         for strike in self.ledger.strikes:
             fault = strike.fault
-            if not moment <= strike.at <= until:
+            # A consumer that is put back forgets that late.
+            later = PUT_BACK if fault.kind is Kind.POWER and self.plan.replicated else 0.0
+            if not moment - later <= strike.at <= until:
                 continue
             if fault.kind is Kind.POWER or (
                 fault.kind is Kind.EDIT and DELETED in fault.values and fault.target == name

@@ -21,6 +21,8 @@ class FakeNats:
         self.numbers: dict[str, int] = {}
         self.texts: dict[str, str] = {}
         self.first = 1
+        self.last = 0
+        self.since = 6
         self._says = says
 
     async def stream(self, name: str) -> Config | None:
@@ -36,7 +38,13 @@ class FakeNats:
         config = self.streams.get(stream)
         if config is None:
             return None
-        state = {"first_seq": self.first, "messages": 0, "bytes": 0, "subjects": dict.fromkeys(self.noted, 1)}
+        state = {
+            "first_seq": self.first,
+            "last_seq": self.last,
+            "messages": 0,
+            "bytes": 0,
+            "subjects": dict.fromkeys(self.noted, 1),
+        }
         return {"config": config, "state": state}
 
     async def consumer_infos(self, _stream: str) -> list[Mapping[str, Any]]:
@@ -53,6 +61,9 @@ class FakeNats:
 
     async def max_payload(self) -> int:
         return 0
+
+    async def first_since(self, _stream: str, _time: str) -> int:
+        return self.since
 
     async def add(self, _stream: str, subject: str, number: int) -> None:
         self.numbers[subject] = self.numbers.get(subject, 0) + number

@@ -18,9 +18,11 @@ from headrace.core.nats.action import (
     DeleteConsumer,
     DeleteStream,
     Done,
+    KeepText,
     Outcome,
     PurgeSubjects,
     Rejected,
+    ResetConsumer,
 )
 from headrace.core.raw_config import Config
 from headrace.reconcile import VERBS, Around, reconcile
@@ -309,3 +311,77 @@ async def test_a_consumer_ahead_of_its_stream_is_told_unless_the_stream_was_only
     answer = await call("sync", channel(entry()), nats)
 
     assert ("PositionsKept" in reasons(answer)) is told
+    assert any(isinstance(action, KeepText) for action in nats.actions) is told
+
+
+class Forgetful(FakeNats):
+    """A stream that ends at 5, with consumers that stand at 9."""
+
+    async def info(self, stream: str, _subjects: str = "") -> Mapping[str, Any] | None:
+        found = await super().info(stream, _subjects)
+        return found and {**found, "state": {**found["state"], "last_seq": 5}}
+
+    async def consumer_infos(self, stream: str) -> list[Mapping[str, Any]]:
+        stands = {"delivered": {"consumer_seq": 9, "stream_seq": 9}, "ack_floor": {"stream_seq": 7}}
+        return [{**one, **stands} for one in await super().consumer_infos(stream)]
+
+
+@pytest.mark.parametrize(("mark", "moved"), [((9, 30), True), ((9, 10), False), ((8, 30), False), ((9, -5), False)])
+async def test_a_consumer_is_put_back_when_it_stands_where_it_stood_a_while_ago(
+    mark: tuple[float, float], *, moved: bool
+) -> None:
+    nats = Forgetful()
+    await call("sync", channel(entry()), nats)
+    of, ago = mark
+    subject = "shop.orders._knative_aside.stage.KN_SUB_AAAA1.position.ahead"
+    nats.texts[subject] = json.dumps({"of": of, "at": NOON.timestamp() - ago})
+    nats.noted = [
+        subject,
+        "shop.orders._knative_aside.stage.KN_SUB_AAAA1.4",
+        f"{subject[:-14]}8",
+        f"{subject[:-14]}8.stuck",
+    ]
+    nats.actions.clear()
+
+    answer = await call("sync", channel(entry()), nats)
+
+    assert (ResetConsumer(STREAM, "KN_SUB_AAAA1", 6) in nats.actions) is moved
+    purged = {action.subjects.partition("AAAA1.")[2] for action in nats.actions if isinstance(action, PurgeSubjects)}
+    # The records of lost events go, whose sequences new events get; that of an event which is there stays.
+    assert purged == ({"8", "8.stuck", "position.ahead"} if moved else set())
+    assert ("PositionsKept" in reasons(answer)) is not moved
+
+
+async def test_a_server_that_puts_nothing_back_is_told_of_on() -> None:
+    nats = Forgetful(lambda action: Rejected("not allowed") if isinstance(action, ResetConsumer) else None)
+    await call("sync", channel(entry()), nats)
+    subject = "shop.orders._knative_aside.stage.KN_SUB_AAAA1.position.ahead"
+    nats.texts[subject] = json.dumps({"of": 9, "at": NOON.timestamp() - 30})
+
+    assert reasons(await call("sync", channel(entry()), nats))["PositionsKept"] == "PositionAhead"
+
+
+@pytest.mark.parametrize(("since", "moved"), [(9, True), (10, False)], ids=["it was passed by", "it was not"])
+async def test_a_consumer_that_its_stream_has_outgrown_is_put_back_if_new_events_lie_where_it_had_been(
+    since: int, *, moved: bool
+) -> None:
+    nats = FakeNats()
+    await call("sync", channel(entry()), nats)
+    nats.noted, nats.since = ["shop.orders._knative_aside.stage.KN_SUB_AAAA1.position.ahead"], since
+    nats.texts[nats.noted[0]] = json.dumps({"of": 9, "at": NOON.timestamp() - 30})
+    nats.actions.clear()
+
+    await call("sync", channel(entry()), nats)
+
+    assert any(isinstance(action, ResetConsumer) for action in nats.actions) is moved
+    assert PurgeSubjects(ASIDE, nats.noted[0]) in nats.actions
+
+
+async def test_consumers_of_others_are_left_where_they_stand() -> None:
+    nats = Forgetful()
+    await call("sync", channel(entry()), nats)
+    nats.bound["THEIRS"] = {"name": "THEIRS", "durable_name": "THEIRS"}
+
+    await call("sync", channel(entry()), nats)
+
+    assert not any("THEIRS" in str(action) for action in nats.actions)

@@ -40,6 +40,7 @@ class Noted:
         troubled: consumers whose pulls have brought nothing.
         forgotten: sequences of events that were found to wait for a retry that never comes.
         sunk: consumers of which events went to a dead letter sink.
+        ahead: consumers that were found to stand ahead of the stream.
     """
 
     records: Mapping[str, tuple[int, ...]]
@@ -48,6 +49,7 @@ class Noted:
     troubled: tuple[str, ...] = ()
     forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sunk: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +106,20 @@ class Health:
 
 def noted(subjects: Iterable[str]) -> Noted:
     """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck|.forgotten]`, `<consumer>.discarded.total`,
-    `<consumer>.pulls.trouble` and `<consumer>.sunk.total`.
+    `<consumer>.pulls.trouble`, `<consumer>.position.ahead` and `<consumer>.sunk.total`.
     """
     records: dict[str, list[int]] = {}
     stuck: dict[str, list[int]] = {}
     forgotten: dict[str, list[int]] = {}
-    counted, troubled, sunk = [], [], []
+    counted, troubled, sunk, ahead = [], [], [], []
     for subject in subjects:
         match subject.partition("._knative_aside.stage.")[2].split("."):
             case [consumer, "discarded", "total"]:
                 counted.append(consumer)
             case [consumer, "pulls", "trouble"]:
                 troubled.append(consumer)
+            case [consumer, "position", "ahead"]:
+                ahead.append(consumer)
             case [consumer, "sunk", "total"]:
                 sunk.append(consumer)
             case [consumer, sequence, "stuck"] if sequence.isdecimal():
@@ -125,26 +129,8 @@ def noted(subjects: Iterable[str]) -> Noted:
             case [consumer, sequence] if sequence.isdecimal():
                 records.setdefault(consumer, []).append(int(sequence))
     lists = tuple(sorted(counted)), tuple(sorted(troubled))
-    return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten), tuple(sorted(sunk)))
-
-
-def ahead(stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """By how many events consumers stand ahead of the end of their stream; so many more pass them by.
-
-    Servers that have lost power together, without syncing each write, can remember more of a consumer than of its
-    stream.
-
-    Args:
-        stream: STREAM.INFO, not older than `infos`.
-    """
-    last, found = stream["state"].get("last_seq"), {}
-    for info in infos if last is not None else ():
-        delivered = info.get("delivered") or {}
-        beyond = int(delivered.get("stream_seq") or 0) - int(last or 0)
-        # One that has not delivered anything stands where its author wants it to begin.
-        if beyond > 0 and delivered.get("consumer_seq"):
-            found[str(info["name"])] = beyond
-    return found
+    last = tuple(sorted(sunk)), tuple(sorted(ahead))
+    return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten), *last)
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -330,11 +316,14 @@ def _ahead(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condi
         return ()
     found = [
         f"the next {counted(events, 'event')} will not be handed to {_name(consumer, subscribers)}"
+        if events
+        else f"events may have passed {_name(consumer, subscribers)} by"
         for consumer, events in sorted(health.ahead.items())
     ]
     advice = (
-        "its consumer remembers more than the stream holds, since NATS lost power without sync_interval: always: "
-        "`kn jetstream subscription reset` with --to-time and the time of that loss brings it back"
+        "its consumer remembers more than the stream holds, since NATS lost power without sync_interval: always; it is "
+        "put back within a minute by NATS 2.14 and later, else by `kn jetstream subscription reset` with --to-time and "
+        "the time of that loss"
     )
     return (_informs(AHEAD, "PositionAhead", found, advice),)
 

@@ -8,7 +8,6 @@ and an event that is still forgotten at a later one is parked (ADR 043). Pure; c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,8 +18,6 @@ from headrace.core.delivery import stage_record
 LONG_PAST = timedelta(seconds=60)
 """A retry that is this late never comes if the consumer does not hold the event: an acknowledgement, after which the
 record is deleted, takes far less."""
-SURE_AFTER = timedelta(seconds=20)
-"""Between the two looks: a channel is looked at again after 30 s."""
 REASON = "NATS gave it up before its retries were over: was max_deliver set on the consumer by hand?"
 
 
@@ -35,30 +32,6 @@ class Suspects:
 
     sequences: tuple[int, ...] = ()
     most: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The finding of a first look.
-
-    Attributes:
-        due: the record's due time, seconds since the epoch; None for a damaged record. Another time is another attempt.
-        at: when the record was found, by the clock of the process that looked.
-    """
-
-    due: float | None
-    at: float
-
-    def to_json(self) -> str:
-        return json.dumps({"due": self.due, "at": self.at})
-
-    def proves(self, due: float | None, now: datetime) -> bool:
-        """Was the same record found so long ago that the finding is sure?"""
-        return self.due == due and now.timestamp() - self.at >= SURE_AFTER.total_seconds()
-
-    def holds(self, due: float | None, now: datetime) -> bool:
-        """Is the mark about this attempt, and not from the future of another clock?"""
-        return self.due == due and self.at <= now.timestamp()
 
 
 def suspects(records: Sequence[int], info: Mapping[str, Any]) -> Suspects:
@@ -97,13 +70,3 @@ def due_of(text: str) -> float | None:
     """The due time in a stored stage record; None where the record is damaged or has none."""
     record = stage_record.from_json(text.encode())
     return None if record is None else record.due
-
-
-def read_mark(text: str | None) -> Mark | None:
-    """The inverse of `Mark.to_json`; None for no mark or a damaged one."""
-    try:
-        body = json.loads(text or "")
-        due = body["due"]
-        return Mark(None if due is None else float(due), float(body["at"]))
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None

@@ -81,6 +81,15 @@ class ParkForgotten:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ResetConsumer:
+    """Let a consumer go on at `sequence`; what it has out comes again, if it lies behind that."""
+
+    stream: str
+    consumer: str
+    sequence: int
+
+
 Action = (
     CreateStream
     | UpdateStream
@@ -91,6 +100,7 @@ Action = (
     | DeleteConsumer
     | KeepText
     | ParkForgotten
+    | ResetConsumer
 )
 
 

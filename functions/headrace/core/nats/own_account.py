@@ -42,6 +42,7 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "add": (_TEXT, _TEXT, _NUMBER),
     "no_room": (_TEXT,),
     "max_payload": (),
+    "first_since": (_TEXT, _TEXT),
     "carry_out": (_ACTION,),
     "named": (),
 }
@@ -58,6 +59,7 @@ _ACTIONS = {
         actions.DeleteConsumer,
         actions.KeepText,
         actions.ParkForgotten,
+        actions.ResetConsumer,
     )
 }
 
@@ -148,7 +150,7 @@ def _fits(result: Any, call: str) -> bool:
             return isinstance(result, list) and all(_is_info(one) for one in result)
         case "no_room":
             return isinstance(result, str) and len(result) <= LONGEST_WORDS
-        case "count" | "number" | "max_payload":
+        case "count" | "number" | "max_payload" | "first_since":
             return isinstance(result, int) and not isinstance(result, bool)
         case "text":
             return result is None or isinstance(result, str)
@@ -206,4 +208,6 @@ def _is_part(name: str, value: Any) -> bool:
     # An empty filter would mean all subjects.
     if name == "config":
         return isinstance(value, dict) and isinstance(value.get("name"), str) and bool(value["name"])
+    if name == "sequence":
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
     return isinstance(value, str) and bool(value)

@@ -26,12 +26,13 @@ from headrace.core.nats.action import (
     ParkForgotten,
     PurgeSubjects,
     Rejected,
+    ResetConsumer,
     UpdateConsumer,
     UpdateStream,
 )
 from headrace.core.nats.api_error import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError
 from headrace.core.raw_config import Config
-from headrace.io.jetstream import parking
+from headrace.io.jetstream import parking, positions
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.process import clock
@@ -89,6 +90,10 @@ class Admin:
         """The newest message of a subject, as text; None without one."""
         data = await self._jetstream.last(stream, subject, ASK_SECONDS)
         return None if data is None else data.decode(errors="replace")
+
+    async def first_since(self, stream: str, time: str) -> int:
+        """The first sequence that was stored at a time or later; raises as `positions.first_since`."""
+        return await positions.first_since(self._api, stream, time)
 
     async def add(self, stream: str, subject: str, number: int) -> None:
         """Add to the number that a subject holds.
@@ -179,6 +184,9 @@ class Admin:
                 return {}
             case ParkForgotten():
                 await parking.park(action, self._api, self._jetstream)
+                return {}
+            case ResetConsumer(stream, consumer, sequence):
+                await positions.reset(self._api, stream, consumer, sequence)
                 return {}
             case _:
                 assert_never(action)

@@ -176,6 +176,9 @@ class RemoteAdmin:
     async def max_payload(self) -> int:
         return int(await self._ask("max_payload"))
 
+    async def first_since(self, stream: str, time: str) -> int:
+        return int(await self._ask("first_since", stream, time))
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         await self._ask("add", stream, subject, number)
 

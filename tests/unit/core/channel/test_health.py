@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from headrace.core.channel import health
+from headrace.core.channel import health, position
 from headrace.core.channel.health import AckWindow, Health, Noted
 from headrace.core.delivery.subscriber import Subscriber
 
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BILLING = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside", subscription_namespace="till")
 PREFIX = "shop.orders._knative_aside.stage."
 
@@ -29,8 +31,10 @@ def troubles(**facts: Any) -> dict[str, str]:
 
 def test_subjects_beside_the_stage_records_tell_what_is_noted() -> None:
     subjects = [f"{PREFIX}C.12", f"{PREFIX}C.5", f"{PREFIX}C.5.stuck", f"{PREFIX}D.discarded.total", "else.where"]
-    subjects += [f"{PREFIX}D.pulls.trouble", f"{PREFIX}C.12.forgotten"]
-    noted = Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",), troubled=("D",), forgotten={"C": (12,)})
+    subjects += [f"{PREFIX}D.pulls.trouble", f"{PREFIX}E.position.ahead", f"{PREFIX}C.12.forgotten"]
+    noted = Noted(
+        records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",), troubled=("D",), forgotten={"C": (12,)}, ahead=("E",)
+    )
     assert health.noted(subjects) == noted
 
 
@@ -99,6 +103,18 @@ def test_a_server_that_no_event_fits_makes_the_channel_unready() -> None:
     assert (told.type, told.reason, told.informative) == ("EventsFit", "NoEventFits", False)
 
 
+def test_so_many_events_pass_a_consumer_by() -> None:
+    healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
+    [told] = [one for one in health.conditions(Health(**healthy, ahead={"C": 168}), {"C": BILLING}) if not one.holds]
+
+    assert (told.type, told.reason, told.informative) == ("PositionsKept", "PositionAhead", True)
+    assert told.message.startswith("the next 168 events will not be handed to till/billing; its consumer remembers")
+
+
+def ending(last: int = 34, **more: str) -> dict[str, Any]:
+    return {"config": {"name": "S"}, "state": {"last_seq": last}, **more}
+
+
 @pytest.mark.parametrize(
     ("delivered", "ahead"),
     [
@@ -109,12 +125,21 @@ def test_a_server_that_no_event_fits_makes_the_channel_unready() -> None:
     ],
 )
 def test_a_consumer_ahead_of_its_stream_is_passed_by(delivered: dict[str, int], ahead: dict[str, int]) -> None:
-    assert health.ahead({"state": {"last_seq": 34}}, [{"name": "C", "delivered": delivered}]) == ahead
+    assert position.ahead(ending(), [{"name": "C", "delivered": delivered}]) == ahead
 
 
-def test_so_many_events_pass_a_consumer_by() -> None:
-    healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
-    [told] = [one for one in health.conditions(Health(**healthy, ahead={"C": 168}), {"C": BILLING}) if not one.holds]
+@pytest.mark.parametrize(
+    ("floor", "first", "there"),
+    [
+        pytest.param(202, 35, 35, id="behind the end of its stream"),
+        pytest.param(20, 35, 21, id="behind its floor, so that nothing unsettled is lost"),
+        pytest.param(202, 12, 12, id="with what was stored of late, which may have passed it by"),
+    ],
+)
+def test_it_goes_on(floor: int, first: int, there: int) -> None:
+    assert position.goes_on(ending(), {"name": "C", "ack_floor": {"stream_seq": floor}}, first) == there
 
-    assert (told.type, told.reason, told.informative) == ("PositionsKept", "PositionAhead", True)
-    assert told.message.startswith("the next 168 events will not be handed to till/billing; its consumer remembers")
+
+@pytest.mark.parametrize(("told", "hour"), [("2026-11-30T14:00:00.123456789Z", 14), ("nonsense", 12), (None, 12)])
+def test_the_time_is_the_servers_own_where_it_tells_it(told: str | None, hour: int) -> None:
+    assert position.time(ending(ts=told), NOW).hour == hour

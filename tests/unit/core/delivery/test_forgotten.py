@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.delivery.forgotten import Mark, Suspects, due_of, overdue, read_mark, suspects
+from headrace.core.delivery.forgotten import Suspects, due_of, overdue, suspects
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -42,20 +42,6 @@ def test_only_those_whose_retry_is_long_past_count_and_the_most_overdue_first() 
     dues = {1: ago(70), 2: ago(600), 3: ago(50), 4: ago(-50), 5: None}
     assert overdue(dues, 9, NOW) == (5, 2, 1)
     assert overdue(dues, 2, NOW) == (5, 2)
-
-
-def test_a_mark_proves_the_same_attempt_after_a_while() -> None:
-    mark = Mark(due=ago(70), at=ago(20))
-    assert read_mark(mark.to_json()) == mark
-    assert mark.proves(ago(70), NOW)
-    assert not mark.proves(ago(69), NOW), "it has been tried again"
-    assert not Mark(ago(70), at=ago(19)).proves(ago(70), NOW)
-    assert not Mark(ago(70), at=ago(-1)).holds(ago(70), NOW), "another clock is ahead"
-
-
-@pytest.mark.parametrize("damaged", [None, "", "[]", '{"due": 1}', '{"due": "x", "at": 1}'])
-def test_a_damaged_mark_is_none(damaged: str | None) -> None:
-    assert read_mark(damaged) is None
 
 
 def test_the_due_time_of_a_record() -> None:

@@ -16,7 +16,7 @@ from headrace.core.nats.action import Action, Done, Rejected
 
 
 def some(kind: type[Any]) -> Any:
-    values = {"config": {"name": "S", "metadata": {"a": "b"}}}
+    values = {"config": {"name": "S", "metadata": {"a": "b"}}, "sequence": 7}
     return kind(**{field.name: values.get(field.name, f"a {field.name}") for field in dataclasses.fields(kind)})
 
 
