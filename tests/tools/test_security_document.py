@@ -44,8 +44,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
         control_plane.stop()
 
 
-def commands(mark: str) -> list[str]:
-    return [block.text for block in blocks(DOCUMENT) if block.about == mark]
+def commands(mark: str, page: Path = DOCUMENT) -> list[str]:
+    return [block.text for block in blocks(page) if block.about == mark]
 
 
 def flags(run: Run) -> Flags:
@@ -61,3 +61,17 @@ def test_the_flag_is_set_and_a_token_is_for_the_channel(run: Run) -> None:
     assert flags(run) == Flags(oidc=True)
     claims = jwt.decode(run(by_hand).strip(), options={"verify_signature": False})
     assert claims["aud"] == [names.audience("shop", "orders")]
+
+
+def test_the_operator_may_have_tokens_made_in_the_namespace_that_lets_it_alone(run: Run) -> None:
+    (bind,) = commands("sender tokens")
+    assert commands("sender tokens", ROOT / "docs/rbac.md") == [bind]
+    run(f"kubectl apply --server-side -f {ROOT / 'infra/base/rbac/operator.yaml'}")
+    operator = "system:serviceaccount:knative-eventing:headrace-operator"
+    asked = f"kubectl auth can-i create serviceaccounts --subresource=token --as={operator}"
+    assert run(f"{asked} -n shop || true").strip() == "no"
+
+    run(bind)
+
+    assert run(f"for _ in $(seq 30); do {asked} -n shop && break || sleep 1; done").split()[-1] == "yes"
+    assert run(f"{asked} -n default || true").strip() == "no"

@@ -241,7 +241,7 @@ class RelatedObjects:
 
     def _on_change(self, watch: Watch, old: Body | None, new: Body | None) -> None:
         # A channel that has asked waits for the first list anyway.
-        if not watch.cache.listed or (old is not None and new is not None and not _is_news(old, new)):
+        if not watch.cache.listed or (old is not None and new is not None and not is_news(old, new)):
             return
         body = new or old
         assert body is not None
@@ -273,11 +273,15 @@ def _which(rule: RelatedRule) -> str:
     return rule.kind or rule.resource
 
 
-def _is_news(old: Body, new: Body) -> bool:
-    """Should the hook see this change at once? The status of a Subscription is our own echo."""
+def is_news(old: Body, new: Body) -> bool:
+    """Should the hook see this change at once? The status of a Subscription is our own echo, but for its account."""
     if "generation" not in new["metadata"]:
         return True
-    if new.get("kind") != "Subscription" and old.get("status") != new.get("status"):
+    before, after = old.get("status") or {}, new.get("status") or {}
+    if new.get("kind") == "Subscription":
+        # Knative writes it a moment after the entry of `spec.subscribers`.
+        before, after = before.get("auth"), after.get("auth")
+    if before != after:
         return True
     keys = ("uid", "generation", "labels", "annotations", "deletionTimestamp")
     return any(old["metadata"].get(each) != new["metadata"].get(each) for each in keys)

@@ -36,6 +36,7 @@ BY_MARK = {
     "aside": "tests/cluster/test_uninstall.py",
     "in a namespace": "tests/cluster/test_scopes.py",
     "oidc": "tests/tools/test_security_document.py",
+    "sender tokens": "tests/tools/test_security_document.py",
 }
 # What no machine of ours can run: no container engine, no kubelet.
 NOT_RUN = {

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.core.channel.customize import RelatedRule
 from headrace.core.errors import Refused
-from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects
+from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects, is_news
 from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
@@ -281,3 +281,17 @@ async def test_a_change_is_told_to_those_alone_that_ask_for_objects_of_its_place
     finally:
         for watch in watches:
             watch.cancel()
+
+
+def subscription(**status: Any) -> dict[str, Any]:
+    metadata = {"namespace": "shop", "name": "mine", "uid": "u1", "generation": 1}
+    return {"kind": "Subscription", "metadata": metadata, "status": status}
+
+
+def test_of_a_subscriptions_status_its_account_alone_is_news() -> None:
+    """Knative writes it a moment after the entry of the channel; all else there is the echo of our own status."""
+    before, account = subscription(), {"serviceAccountName": "mine-oidc"}
+    assert not is_news(before, subscription(conditions=[{"type": "Ready", "status": "True"}]))
+    assert is_news(before, subscription(auth=account))
+    assert not is_news(subscription(auth=account), subscription(auth=account, observedGeneration=1))
+    assert is_news(subscription(auth=account), before)
