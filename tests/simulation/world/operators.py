@@ -23,6 +23,7 @@ from headrace_operator.channels.one_channel import OneChannel
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from tests.simulation.environment import TOKEN
+from tests.simulation.loop import current
 
 OpenLease = Callable[[LeaseClient, Lease, Meanwhile], Awaitable[LeaseAnswer]]
 """Chooses a `forward`, and opens a lease there with this client."""
@@ -62,7 +63,8 @@ class OperatorProgram:
             listeners = self._channels.channels.listeners
             before = len(listeners)
             work = ChannelWork(self._channels, passes, served, workers=WORKERS)
-            self._listeners = listeners[before:]
+            # Whoever changes a channel, each operator hears of it by a watch of its own.
+            self._listeners = listeners[before:] = [_in_own_process(one) for one in listeners[before:]]
             working = asyncio.create_task(_work(work, served))
             await asyncio.wait([working, asyncio.create_task(self._told.wait())], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
@@ -82,6 +84,15 @@ class OperatorProgram:
 
     async def _open_lease(self, leases: LeaseClient, _url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         return await self._open(leases, lease, meanwhile)
+
+
+def _in_own_process(listener: Callable[..., None]) -> Callable[..., None]:
+    loop, process = asyncio.get_running_loop(), current.get()
+
+    def heard(*change: Any) -> None:
+        loop.call_in(process, listener, *change)
+
+    return heard
 
 
 async def _work(work: ChannelWork, served: ChannelScaler) -> None:
