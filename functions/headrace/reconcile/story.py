@@ -49,6 +49,7 @@ from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import channel_status, manifest
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.quoting import quoted
+from headrace.core.security import audience
 from headrace.core.security.flags import Flags
 from headrace.reconcile import in_nats
 from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_of, find, settings_condition
@@ -99,18 +100,19 @@ async def reconcile(
     going = verb == "finalize" or request.finalizing
     answer = await (call.finalize(request) if going else call.sync(request))
     if not request.stock:
-        answer = await around.calculate(things, _with_policies, answer, request, now)
+        answer = await around.calculate(things, _with_security, answer, request, now)
     # A stock Metacontroller opens no leases, and does not hear who answers.
     installation, places = (None, None) if request.stock else (around.installation, answer.lease_places)
     return replace(answer, installation=installation, lease_places=places).to_json()
 
 
-def _with_policies(answer: HookResponse, request: HookRequest, now: datetime) -> HookResponse:
-    """The answer with what EventPolicies say of the channel, whatever else is the matter with it."""
-    features = related.config_map(request.related, related.EVENTING, related.FEATURES)
-    flags, _ = Flags.read(features or {})
-    found = event_policies.applied(request.parent, request.related, flags, request.unseen)
+def _with_security(answer: HookResponse, request: HookRequest, now: datetime) -> HookResponse:
+    """The answer with whom the channel takes events from, and by what token, whatever else is the matter with it."""
+    seen = related.flags(request.related, request.unseen)
+    found = event_policies.applied(request.parent, request.related, seen or Flags(), request.unseen)
     body = answer.status
+    if body is not None:
+        body = audience.addressed(body, request.parent, None if seen is None else seen.oidc)
     if body is not None and found.condition is not None:
         refs = [{"apiVersion": related.EVENT_POLICY_API, "name": name} for name in found.names]
         body = required({**body, "policies": refs} if refs else body, found.condition, request.parent, now)
@@ -150,7 +152,9 @@ class _Call:
 
         def complete(body: dict[str, Any]) -> dict[str, Any]:
             body = merged.add_condition(body, self._now)
-            asked = unenforced.condition(request.parent, request.related, request.unseen)
+            asked = unenforced.condition(
+                request.parent, request.related, request.unseen, made=bool(self._settings.image)
+            )
             of_rights = rights.condition(request.lacking)
             of_flags = flags_told.condition(request.related)
             for one in (*asked, of_flags, settings_condition(account), self._around.tenants.condition, of_rights):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from headrace.core.channel.customize import RelatedRule
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.manifest.delivery_spec import Ref
+from headrace.core.security.flags import Flags
 
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
@@ -77,6 +78,15 @@ def may_begin_at_zero(
     # With a slow API server it may not have been listed yet.
     seen = "ConfigMap.v1" in related and f"ConfigMap.v1/{SERVING}/{AUTOSCALER}" not in unseen
     return False if seen else None
+
+
+def flags(related: Mapping[str, Any], unseen: Collection[str] = ()) -> Flags | None:
+    """Knative's flags, which are all at their defaults where there is no such ConfigMap. None: not known now."""
+    told = config_map(related, EVENTING, FEATURES)
+    if told is not None:
+        return Flags.read(told)[0]
+    # With a slow API server it may not have been listed yet.
+    return Flags() if "ConfigMap.v1" in related and f"ConfigMap.v1/{EVENTING}/{FEATURES}" not in unseen else None
 
 
 def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping[str, Any] | None:

@@ -24,15 +24,16 @@ _ANYBODY = "whoever reaches its address may send to it; keep others out by a Net
 
 
 def condition(
-    parent: Mapping[str, Any], observed: Mapping[str, Any], unseen: Collection[str] = ()
+    parent: Mapping[str, Any], observed: Mapping[str, Any], unseen: Collection[str] = (), *, made: bool = True
 ) -> tuple[Condition, ...]:
     """A condition of severity Info; none where everything asked for is done.
 
     Args:
         observed: `related` of the hook's request.
         unseen: of the hook's request.
+        made: the functions are ours to make: others have no security document.
     """
-    found = list(_found(parent, observed))
+    found = list(_found(parent, observed, unseen, made))
     if found:
         return (Condition(TYPE, False, found[0][0], "; ".join(words for _, words in found), informative=True),)
     # A cluster that serves no policies has no Knative Eventing that could ask for anything.
@@ -47,14 +48,20 @@ def condition(
     return ()
 
 
-def _found(parent: Mapping[str, Any], observed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _found(
+    parent: Mapping[str, Any], observed: Mapping[str, Any], unseen: Collection[str], made: bool
+) -> Iterator[tuple[str, str]]:
     features = related.config_map(observed, related.EVENTING, related.FEATURES) or {}
     if _is(features, "transport-encryption", "strict"):
         told = f"{related.FEATURES} has transport-encryption: strict, and Headrace does not serve it yet"
         yield "EncryptionNotEnforced", f"{told}: the channel's address is http, and events go there in the clear"
-    if _is(features, "authentication-oidc", "enabled") or _authenticated(parent):
-        told = f"{related.FEATURES} has authentication-oidc: enabled, and Headrace checks no tokens yet"
-        yield "SendersNotAuthenticated", f"{told}: {_ANYBODY}"
+    flags = related.flags(observed, unseen)
+    if flags is None and _authenticated(parent):
+        told = f"Knative's flag authentication-oidc is on, and nobody here can see {related.FEATURES}"
+        yield "SendersNotAuthenticated", f"{told}, so that no tokens may be asked for: {_ANYBODY}"
+    elif flags is not None and flags.oidc and not made:
+        told = "Knative's flag authentication-oidc is on, and the channel's functions are not ours to make"
+        yield "SendersNotAuthenticated", f"{told}, so that they ask for no tokens (HEADRACE_IMAGE is unset): {_ANYBODY}"
 
 
 def _is(features: Mapping[str, Any], flag: str, value: str) -> bool:

@@ -49,25 +49,29 @@ def test_strict_encryption_is_told() -> None:
     assert "transport-encryption: strict" in message
 
 
+AUTHENTICATED = entry(auth={"serviceAccountName": "billing-oidc"})
+
+
 @pytest.mark.parametrize(
-    ("observed", "entries"),
+    ("observed", "unseen"),
     [
-        pytest.param(features(authentication_oidc="enabled"), [], id="the flag is seen"),
-        pytest.param({}, [entry(auth={"serviceAccountName": "billing-oidc"})], id="an entry gives it away"),
+        pytest.param({}, (), id="a stock Metacontroller"),
+        pytest.param({"ConfigMap.v1": {}, POLICIES: {}}, (CONFIG_MAP,), id="a right is missing"),
     ],
 )
-def test_senders_that_are_not_authenticated_are_told(observed: dict[str, Any], entries: list[Any]) -> None:
-    status, reason, message = told(observed, *entries)
+def test_senders_that_are_not_authenticated_are_told_where_an_entry_gives_the_flag_away(observed, unseen) -> None:
+    status, reason, message = told(observed, AUTHENTICATED, unseen=unseen)
 
     assert (status, reason) == ("False", "SendersNotAuthenticated")
-    assert "authentication-oidc: enabled" in message
+    assert "authentication-oidc is on" in message
 
 
-def test_all_of_it_is_told_in_one_condition() -> None:
-    both = features(transport_encryption="strict", authentication_oidc="enabled")
+def test_senders_are_authenticated_where_the_flag_is_seen_and_the_functions_are_ours_to_make() -> None:
+    asked = features(authentication_oidc="enabled")
 
-    assert told(both)[1] == "EncryptionNotEnforced"
-    assert "authentication-oidc: enabled" in told(both)[2]
+    assert told(asked, AUTHENTICATED) == ("", "", "")
+    (one,) = unenforced.condition(channel(AUTHENTICATED), asked, made=False)
+    assert (one.reason, "HEADRACE_IMAGE" in one.message) == ("SendersNotAuthenticated", True)
 
 
 def test_what_may_not_be_seen_is_told_where_there_is_knative_eventing() -> None:
@@ -84,3 +88,18 @@ def test_a_stock_metacontroller_is_not_asked_for_what_it_may_not_serve() -> None
     asked = [(one.resource, one.namespace, one.optional) for one in ours[1:]]
     assert asked == [("configmaps", "knative-eventing", True), ("eventpolicies", "shop", True)]
     assert [one.resource for one in stock] == ["subscriptions"]
+
+
+@pytest.mark.parametrize(
+    ("observed", "unseen", "asked"),
+    [
+        pytest.param({}, (), None, id="a stock Metacontroller shows no ConfigMaps"),
+        pytest.param({"ConfigMap.v1": {}}, (CONFIG_MAP,), None, id="not to be seen, or not yet"),
+        pytest.param({"ConfigMap.v1": {}}, (), False, id="there is none"),
+        pytest.param(features(authentication_oidc="enabled"), (), True, id="enabled"),
+        pytest.param(features(authentication_oidc="disabled"), (), False, id="disabled"),
+    ],
+)
+def test_flags_are_known_where_their_config_map_can_be_seen(observed, unseen, asked) -> None:
+    found = related.flags(observed, unseen)
+    assert (None if found is None else found.oidc) is asked
