@@ -102,7 +102,7 @@ def _child(path: str, body: dict[str, Any]) -> Iterator[tuple[str, Deed]]:
 def _security(path: str) -> Iterator[tuple[str, Deed]]:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "headrace-security"}}
     yield f"look at {path}", lambda api: _or_404(api.get(path))
-    # As in `_child`: there is none yet, and the name of what is applied is known to the API server.
+    # There is none yet: that takes the right to create it, too, and the name of what is applied is known.
     yield f"make {path}", lambda api: api.apply(path, body, manager="headrace")
     yield f"change {path}", lambda api: api.apply(path, {**body, "data": {"a": "b"}}, manager="headrace")
     yield f"delete {path}", lambda api: api.delete(path)

@@ -208,7 +208,8 @@ class _Delivery:
         if record.reply is not None:
             # The answer's own count of hops is ignored: the reply has come as far as the event.
             passing = tuple(one for one in record.reply_headers if one[0] != delivery_claim.HOPS)
-        sent = http_codec.to_http(self._outgoing(event, record))
+        write = http_codec.to_structured if self.subscriber.structured else http_codec.to_http
+        sent = write(self._outgoing(event, record))
         delivery_headers = self._delivery_headers(destination, record.stage)
         headers = sent.headers + passing + delivery_headers + closing_headers(self.subscriber, record.stage)
         return await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)

@@ -88,7 +88,6 @@ class Leasing:
         self._settings = settings
         self._token = token
         self._claims = claims
-        self._security = security
         self._client = client
         self._api = api
         self._jetstream = JetStream(client, api)
@@ -98,6 +97,8 @@ class Leasing:
         self._draining = False
         self._counts = ForwardCounts()
         self._posting = posting(self._counts)
+        self._posting.trust(security.now().trust)
+        security.on_change.append(lambda found: self._posting.trust(found.trust))
         self._log = OutcomeLog()
         self._standing = Standing(standing.wanted_leases(settings), self)
 

@@ -59,8 +59,8 @@ class Posting:
 
     def sender(self, subscriber: Subscriber, shown: Shown) -> Sender | None:
         """The sender of the short way to the subscriber itself; None: all its events go the long way."""
-        # Spans cost more time than the long way itself.
-        if subscriber.subscriber is None or self._tracing is not None:
+        # Spans cost more time than the long way itself, and so does an event that is written as JSON.
+        if subscriber.subscriber is None or subscriber.structured or self._tracing is not None:
             return None
         try:
             return self._sink.sender(
@@ -74,6 +74,10 @@ class Posting:
         except (InvalidSpec, InvalidEvent):
             # The long way finds the fault anew for each event, and counts it.
             return None
+
+    def trust(self, authorities: str) -> None:
+        """Trust these, too (PEM), in each connection that is opened from now on."""
+        self._sink.trust(authorities)
 
     async def close(self) -> None:
         await self._sink.close()

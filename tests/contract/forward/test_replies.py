@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import json
 from pathlib import Path
 
 import aiohttp
@@ -16,7 +17,7 @@ import pytest
 from tests.support.functions.functions import Function
 from tests.support.http.subscriber import Say, Subscriber
 from tests.support.nats.nats_server import NatsServer
-from tests.support.nats.streams import Lane, Nats
+from tests.support.nats.streams import Lane, Nats, binary_event
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.functions.served"]
@@ -32,6 +33,32 @@ REPLY = {
 }
 PAID = Say(200, REPLY, b"paid \x00\xff")
 STRUCTURED = {"content-type": "application/cloudevents+json"}
+
+
+# ── delivery.format ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_event_goes_to_subscriber_reply_and_sink_as_one_body_of_json_where_that_is_asked_for(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    place, reply, sink = subscriber.place(PAID), subscriber.place(Say(422)), subscriber.place()
+    addresses = {"subscriber": place.uri, "reply": reply.uri, "dead_letter": sink.uri}
+    lane = await nats.serve(forward, **addresses, format="json")
+    stored = {**binary_event("1", note="gr%C3%BC%C3%9Fe"), "content-type": "application/json", "x-request-id": "a"}
+    await nats.store(lane.channel.subject, b'{"a": 1.0}', stored)
+    await lane.take_one()
+
+    (first,), (second,), (third,) = place.received, reply.received, sink.received
+    for request in (first, second, third):
+        assert request.header("content-type") == "application/cloudevents+json; charset=utf-8"
+        assert not [name for name, _ in request.headers if name.startswith("ce-")]
+    assert (first.header("prefer"), first.header("x-request-id")) == ("reply", "a")
+    assert b'"data":{"a": 1.0}' in first.body, "data is not written anew"
+    assert json.loads(first.body)["note"] == "grüße"
+    paid = json.loads(second.body)
+    assert (paid["id"], paid["data_base64"]) == ("r-1", base64.b64encode(b"paid \x00\xff").decode())
+    dead = json.loads(third.body)
+    assert (dead["id"], dead["knativeerrorcode"], dead["data"]) == ("1", "422", {"a": 1.0})
 
 
 # ── what is a reply ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -255,6 +255,9 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
             done = await answered(operator, deed)
             assert done.accepted, (name, done.message)
 
+    # Who applies is refused for lack of *patch* first. That *create* is needed, too, the test below shows.
+    for where in ("of channels", SYSTEM):
+        needed[where].add(("create", "/configmaps"))
     own, autoscaler, features = (
         permissions(role(f"headrace-operator{name}", "Role")) for name in ("", "-autoscaler", "-features")
     )
@@ -264,6 +267,33 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
         SYSTEM: own | features,
         SERVING: autoscaler,
     }
+
+
+@pytest.mark.usefixtures("installed")
+async def test_to_make_what_is_applied_by_its_name_takes_the_right_to_create_it(
+    api: Api, control_plane: ControlPlane, namespace: str
+) -> None:
+    await let_make_functions(api, namespace)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "headrace-security"}}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["headrace-security"], "verbs": ["patch"]}
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    (await api.create(f"{rbac}/roles", {"metadata": {"name": "patcher"}, "rules": [rule]})).unwrapped()
+    subject = {"kind": "User", "name": "patcher", "apiGroup": "rbac.authorization.k8s.io"}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patcher"}
+    binding = {"metadata": {"name": "patcher"}, "roleRef": ref, "subjects": [subject]}
+    (await api.create(f"{rbac}/rolebindings", binding)).unwrapped()
+    await until(
+        "it counts", lambda: allowed(api, "patcher", "patch", "/configmaps", namespace, "headrace-security"), 30
+    )
+    path = f"/api/v1/namespaces/{namespace}/configmaps/headrace-security"
+
+    async with as_user(control_plane, "patcher") as patcher, as_user(control_plane, OPERATOR) as operator:
+        refused = await patcher.apply(path, body, manager="headrace")
+        made = await operator.apply(path, body, manager="headrace")
+        other = await operator.apply(f"{path}-other", {**body, "metadata": {}}, manager="headrace")
+
+    assert (refused.status, made.accepted, other.status) == (403, True, 403)
+    assert "cannot create" in refused.message
 
 
 async def answered(operator: Api, deed: Deed) -> Answer:

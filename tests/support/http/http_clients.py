@@ -37,6 +37,10 @@ class Client:
             return await self._client.post(destination, headers, body, timedelta(seconds=seconds), limit, reply=reply)
         return await self._client.post(destination, headers, body, timedelta(seconds=seconds), limit)
 
+    def trust(self, authorities: str) -> None:
+        assert isinstance(self._client, HttpClient), "only ours has them"
+        self._client.trust(authorities)
+
     async def close(self) -> None:
         await self._client.close()
 

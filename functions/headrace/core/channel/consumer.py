@@ -16,7 +16,7 @@ from headrace.core import names
 from headrace.core.channel import identities
 from headrace.core.channel.dead_letter import Resolution, Unresolved
 from headrace.core.channel.stream_config import nanoseconds
-from headrace.core.channel.truth import Truth
+from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery import order_spec, placement_spec, scale_spec
 from headrace.core.delivery.order_spec import OrderSpec
 from headrace.core.delivery.placement_spec import PlacementSpec
@@ -292,6 +292,7 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
         ),
         reply=_destination(entry.reply_uri, entry.reply_ca_certs, entry.reply_audience, f"{field}.replyUri"),
         dead_letter=dead_letter,
+        structured=_format(entry, defaults.truth.subscriptions.get(identity.uid), defaults.manifest) == "json",
         policy=DeliveryPolicy(
             retry=delivery.retry,
             backoff_policy=BackoffPolicy(delivery.backoff_policy or BackoffPolicy.EXPONENTIAL),
@@ -305,6 +306,16 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
         return served
     wanted = entry.auth.service_account_name if entry.auth is not None else ""
     return replace(served, service_account=identities.account(served, wanted, defaults.truth, field))
+
+
+def _format(entry: SubscriberEntry, subscription: Subscription | None, manifest: Manifest) -> str | None:
+    """The format of a subscriber's events: Knative's controller copies neither the Subscription's nor the channel's."""
+    of_channel = manifest.spec.delivery.format if manifest.spec.delivery else None
+    if entry.delivery is not None and entry.delivery.format is not None:
+        return entry.delivery.format
+    if subscription is not None:
+        return of_channel if subscription.format is None else subscription.format
+    return of_channel if entry.delivery is None else None
 
 
 def _auth(entry: SubscriberEntry) -> dict[str, Any]:

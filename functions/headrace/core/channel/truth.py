@@ -27,6 +27,8 @@ class Subscription:
         going: it is being deleted and waits for a finalizer.
         channel: namespace and name of the object that it subscribes to. Behind a Channel, a Broker or a Sequence that
             need not be of our kind, but it has our name.
+        format: of its own `spec.delivery`, empty if that names none; None where it has no such part: then the
+            channel's counts.
         account: the ServiceAccount that its status names: the one that Knative has made for it.
     """
 
@@ -37,6 +39,7 @@ class Subscription:
     annotations: Mapping[str, str] = field(default_factory=dict)
     going: bool = False
     channel: tuple[str, str] = ("", "")
+    format: str | None = None
     account: str = ""
 
 
@@ -122,8 +125,14 @@ def _subscription(found: Mapping[str, Any]) -> Subscription | None:
         else {},
         going=bool(metadata.get("deletionTimestamp")),
         channel=channel_of(found),
+        format=_format(found.get("spec")),
         account=_account(found.get("status")),
     )
+
+
+def _format(spec: Any) -> str | None:
+    delivery = spec.get("delivery") if isinstance(spec, Mapping) else None
+    return str(delivery.get("format") or "") if isinstance(delivery, Mapping) else None
 
 
 def _account(status: Any) -> str:

@@ -109,6 +109,7 @@ class Subscriber:
         placement: where and how its `forward` runs.
         service_account: of the Subscription's namespace: as which its events come to addresses with an audience;
             empty where no address has one.
+        structured: its events go out as JSON, attributes and data in one body (`delivery.format: json`).
         error_data: may what is answered, beside its status, go into dead letters, parked events, records and logs?
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.
@@ -132,6 +133,7 @@ class Subscriber:
     order: OrderSpec = field(default_factory=OrderSpec)
     placement: PlacementSpec = field(default_factory=PlacementSpec)
     service_account: str = ""
+    structured: bool = False
     error_data: bool = True
     state: SubscriberState = SubscriberState.READY
     reason: str = ""
@@ -165,6 +167,8 @@ class Subscriber:
             body["orderKey"] = self.order.key
         if self.service_account:
             body["serviceAccount"] = self.service_account
+        if self.structured:
+            body["format"] = "json"
         if not self.error_data:
             body["errorData"] = False
         if self.reason:
@@ -238,6 +242,7 @@ def from_json(text: str) -> Subscriber:
             ),
             placement=placement_spec.from_json(body),
             service_account=_text({"serviceAccount": "", **body}, "serviceAccount"),
+            structured=body.get("format") == "json",
             error_data=body.get("errorData", True) is True,
             state=SubscriberState(body["state"]),
             reason=_text({"reason": "", **body}, "reason"),

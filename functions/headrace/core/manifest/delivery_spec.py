@@ -86,7 +86,8 @@ class DeliverySpec(Part):
     retry_after_max: IsoSpan | None = None
     """The longest wait that a Retry-After header may ask for; PT0S ignores the header. PT5M when it is not given."""
     format: Literal["json", "binary"] | None = None
-    """Accepted and not obeyed: events go out in CloudEvents' binary mode, which every receiver has to read."""
+    """How events go out: json, attributes and data in one JSON body, for receivers that read nothing else; binary, the
+    default, attributes in headers, which costs less."""
 
 
 class Auth(Part):

@@ -47,11 +47,6 @@ FIELDS = (
         "spec.consumerConfigTemplate.idleHeartbeat",
         "a pull that the server has not ended a second after its time is sent anew",
     ),
-    Ignored(
-        "spec.delivery.format",
-        "events go out in CloudEvents' binary mode, which every receiver has to read",
-        harmless="binary",
-    ),
 )
 
 

@@ -90,6 +90,10 @@ class HttpClient:
         origin, request = self._route(destination)
         return Sender(Terms(origin, timeout.total_seconds(), limit, reply), request.ready(headers), timed)
 
+    def trust(self, authorities: str) -> None:
+        """Trust these, too (PEM), in each connection that is opened from now on."""
+        self._pool.trust = authorities
+
     async def close(self) -> None:
         """Close every connection; posts that wait for an answer end with an error."""
         await self._pool.close()

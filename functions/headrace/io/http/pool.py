@@ -74,6 +74,7 @@ class Pool:
     Attributes:
         open: the connections that may be in use. idle: those of them that wait for another request, longest first.
         closing: no request is sent any more.
+        trust: authorities of all new connections, PEM, beside the system's and those of the destination.
     """
 
     def __init__(self, most_idle: int, ask: Ask, dial: Dial) -> None:
@@ -81,6 +82,7 @@ class Pool:
         self.open: set[HttpConnection] = set()
         self.idle: dict[HttpConnection, Origin] = {}
         self.closing = False
+        self.trust = ""
         self._loop = asyncio.get_running_loop()
         self._resolver = Resolver(ask)
         self._dial = dial
@@ -93,7 +95,7 @@ class Pool:
         """See `Origin.connect`."""
         self._refuse_when_closing()
         address = origin.address
-        context = self._contexts.context(origin.ca_certs) if address.tls else None
+        context = self._contexts.context(origin.ca_certs, self.trust) if address.tls else None
         async with asyncio.timeout(deadline - clock.monotonic()):
             try:
                 addresses = await self._resolver.addresses(address.host, address.port)

@@ -1,10 +1,12 @@
-"""The verification of servers: by the system's authorities, and by the CA certificates of the destination."""
+"""The verification of servers: by the system's authorities, trust bundles, and the destination's own certificates."""
 
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from functools import lru_cache
 
+from headrace.core import trust
 from headrace.core.errors import InvalidSpec
 from headrace.io.process import tls
 from headrace.io.process.tls import Stamp
@@ -19,15 +21,19 @@ class TlsContexts:
     def __init__(self) -> None:
         self._made = lru_cache(_REMEMBERED)(_context)
 
-    def context(self, ca_certs: str | None) -> ssl.SSLContext:
-        """Raises:
-        InvalidSpec: the certificates can't be read.
+    def context(self, ca_certs: str | None, bundles: str = "") -> ssl.SSLContext:
+        """Args:
+            ca_certs: the destination's, PEM.
+            bundles: those of every destination, PEM; what of them can't be read is passed over.
+
+        Raises:
+            InvalidSpec: the destination's certificates can't be read.
         """
-        return self._made(ca_certs, tls.system_stamps())
+        return self._made(ca_certs, bundles, tls.system_stamps())
 
 
-def _context(ca_certs: str | None, _of: tuple[Stamp, ...]) -> ssl.SSLContext:
-    """A context that demands a certificate for the host, from an authority of the system or of `ca_certs` (PEM)."""
+def _context(ca_certs: str | None, bundles: str, _of: tuple[Stamp, ...]) -> ssl.SSLContext:
+    """A context that demands a certificate for the host, from an authority of the system, or one of these."""
     try:
         context = tls.of_system(ca_certs or "")
     except (ssl.SSLError, ValueError) as error:
@@ -35,5 +41,7 @@ def _context(ca_certs: str | None, _of: tuple[Stamp, ...]) -> ssl.SSLContext:
             f"CACerts can't be read ({error}): give certificates in PEM form, each from BEGIN to END",
             field="CACerts",
         ) from error
+    with suppress(ssl.SSLError, ValueError):
+        trust.add(context, bundles)
     context.set_alpn_protocols(["http/1.1"])
     return context

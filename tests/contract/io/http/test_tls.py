@@ -102,6 +102,18 @@ async def test_a_connection_made_with_one_trust_serves_no_destination_with_anoth
         assert len(server.requests) == 1
 
 
+async def test_an_edit_of_the_trust_bundles_counts_from_the_next_connection_on(client, local, trusted):
+    async with serving(answering(ACCEPTED), tls=local) as server:
+        assert (await client.post(server.url)).status is None
+        client.trust(f"a remark\n{trusted}\n-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----")
+        assert (await client.post(server.url)).status == 202
+        client.trust("")
+        assert (await client.post(server.url)).status == 202, "the connection is open"
+        assert server.connections == 1
+    async with serving(answering(ACCEPTED), tls=local) as server:
+        assert (await client.post(server.url)).status is None
+
+
 async def test_a_certificate_for_another_name_is_refused(client, authority, trusted):
     async with serving(answering(ACCEPTED), tls=presenting(authority.issue_cert("other.example"))) as server:
         by_name = await client.post(f"https://localhost:{server.port}/", ca_certs=trusted)

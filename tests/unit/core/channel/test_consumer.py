@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel import consumer, dead_letter
+from headrace.core.channel import consumer, dead_letter, truth
 from headrace.core.channel.consumer import Row
+from headrace.core.channel.hook import HookRequest
 from headrace.core.channel.truth import Subscription, Truth
-from headrace.core.delivery.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber, SubscriberState
+from headrace.core.delivery.subscriber import (
+    BackoffPolicy,
+    DeliveryPolicy,
+    Destination,
+    Subscriber,
+    SubscriberState,
+    from_json,
+)
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
@@ -114,6 +122,44 @@ def test_the_channels_delivery_is_the_default(
     assert subscriber.state is SubscriberState.READY
     assert subscriber.policy.retry == retry
     assert subscriber.dead_letter == sink
+
+
+@pytest.mark.parametrize(
+    ("of_entry", "of_subscription", "of_channel", "structured"),
+    [
+        pytest.param({}, None, {}, False, id="nobody asks"),
+        pytest.param({"format": "json"}, None, {}, True, id="the entry"),
+        pytest.param({"retry": 1}, {"format": "json"}, {}, True, id="its Subscription: Knative copies all else"),
+        pytest.param({"retry": 1}, {}, {"format": "json"}, True, id="the channel, where the Subscription says nothing"),
+        pytest.param({"retry": 1}, {"retry": 1}, {"format": "json"}, False, id="a Subscription's delivery excludes it"),
+        pytest.param({"format": "binary"}, {"format": "json"}, {"format": "json"}, False, id="the entry is nearest"),
+        pytest.param(None, None, {"format": "json"}, True, id="an entry by hand inherits the channel's"),
+        pytest.param({"retry": 1}, None, {"format": "json"}, False, id="or has its own"),
+    ],
+)
+def test_whose_format_counts(
+    of_entry: dict[str, Any] | None,
+    of_subscription: dict[str, Any] | None,
+    of_channel: dict[str, Any],
+    structured: bool,
+) -> None:
+    asked = {"delivery": of_entry} if of_entry is not None else {}
+    known = truth.of_request(HookRequest({}, related=subscriptions(of_subscription)))
+    parsed = manifest.parse(channel(entry("aaaa-1", **asked), delivery=of_channel))
+
+    (row,) = consumer.rows(parsed, "KN_SHOP__ORDERS", known)
+
+    assert row.subscriber is not None
+    assert (row.subscriber.structured, row.subscriber.reason) == (structured, "")
+    assert from_json(row.subscriber.to_json()) == row.subscriber
+
+
+def subscriptions(delivery: dict[str, Any] | None) -> dict[str, Any]:
+    if delivery is None:
+        return {}
+    spec = {"channel": {"name": "orders"}, **({"delivery": delivery} if delivery else {})}
+    one = {"metadata": {"uid": "aaaa-1", "namespace": "shop", "name": "billing"}, "spec": spec}
+    return {truth.KIND: {"billing": one}}
 
 
 def test_without_a_word_on_delivery_the_defaults_are_ours() -> None:

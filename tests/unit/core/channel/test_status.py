@@ -21,7 +21,7 @@ from tests.support.functions.statuses import NOON, SETTINGS, conditions, well, w
         pytest.param({}, "", id="nothing set"),
         pytest.param({"consumerConfigTemplate": {"ackWait": "", "consumerType": None}}, "", id="set to nothing"),
         pytest.param(
-            {"consumerConfigTemplate": {"consumerType": "Pull"}, "delivery": {"format": "binary"}},
+            {"consumerConfigTemplate": {"consumerType": "Pull"}, "delivery": {"format": "json"}},
             "",
             id="what happens anyhow",
         ),
