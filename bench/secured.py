@@ -16,13 +16,15 @@ from bench.sample import Sample
 from bench.stage import NAMESPACE, STORED, Stage, load
 from headrace.core import names
 from headrace.core.security.document import KEY, SecurityDocument
-from headrace.core.security.flags import Flags
+from headrace.core.security.flags import DefaultMode, Flags
 from tests.support.security.issuing import TokenIssuer
 
 WARM_UP_EVENTS = 500
 _KNOWN = TokenIssuer().known()
 TYPES = SecurityDocument(1, Flags(auto_create_types=True))
-TOKENS = SecurityDocument(1, Flags(oidc=True), _KNOWN.url, _KNOWN.keys, _KNOWN.algorithms)
+TOKENS = SecurityDocument(
+    1, Flags(oidc=True, default_mode=DefaultMode.ALLOW_ALL), _KNOWN.url, _KNOWN.keys, _KNOWN.algorithms
+)
 
 
 def rows() -> list[Row]:

@@ -71,12 +71,13 @@ def of_connections(calls: HookCalls, *, connected: bool) -> Iterator[Metric]:
     yield nats
 
 
-def of_operator(gauges: Mapping[str, float], calls: Mapping[str, int]) -> Iterator[Metric]:
+def of_operator(gauges: Mapping[str, float], calls: Mapping[str, int], types: Mapping[str, int]) -> Iterator[Metric]:
     """The operator's own numbers.
 
     Args:
         gauges: by the part of their name after `headrace_operator_`.
         calls: requests to the API server by verb.
+        types: new kinds of events by what became of them.
     """
     for name, value in gauges.items():
         yield GaugeMetricFamily(f"headrace_operator_{name}", name.replace("_", " "), value=value)
@@ -84,6 +85,10 @@ def of_operator(gauges: Mapping[str, float], calls: Mapping[str, int]) -> Iterat
     for verb, count in calls.items():
         counter.add_metric((verb,), count)
     yield counter
+    kinds = CounterMetricFamily("headrace_operator_event_types", "New kinds of events, by outcome", labels=("outcome",))
+    for outcome, count in types.items():
+        kinds.add_metric((outcome,), count)
+    yield kinds
 
 
 def _empty(family: Family) -> CounterMetricFamily | GaugeMetricFamily:

@@ -31,6 +31,7 @@ from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.children import Children
 from headrace_operator.channels.cluster_world import ClusterWorld, Customize
 from headrace_operator.channels.edit_watch import EditWatch
+from headrace_operator.channels.event_types import EventTypes, Places
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.channels.hook_workload import HookWorkload, place
 from headrace_operator.channels.kube_events import EventWriter
@@ -80,6 +81,7 @@ class MetricSources:
     events: EventWriter
     work: ChannelWork
     election: Election
+    types: EventTypes
 
     def storage(self) -> Storage:
         """The reader of the streams' contents; in an operator that does not lead it reads nothing."""
@@ -92,7 +94,7 @@ class MetricSources:
 
     def families(self, storage: Storage) -> tuple[Families, ...]:
         return (
-            lambda: metrics.of_operator(self._numbers(), dict(self.api.calls)),
+            lambda: metrics.of_operator(self._numbers(), dict(self.api.calls), dict(self.types.counts)),
             lambda: metrics.of_storage(storage),
             lambda: metrics.of_connections(self.hook.calls, connected=self.client.connected),
         )
@@ -156,10 +158,15 @@ class Operator:
             workload = self._workload(api, discovery, leadership)
             security = SecurityWriter(api, client, channels.cache, self._place_key)
             passes.on_answer.append(security.hear)
+            places = Places(self._place_key, lambda: children.system_namespace)
+            types = EventTypes(
+                api, discovery, channels.cache, events, places, namespace=namespace, most=settings.event_types
+            )
+            security.on_flags.append(lambda flags: types.ask_for(flags.auto_create_types))
             lease = (settings.lease_namespace or self._access().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
-            parts = MetricSources(api, hook, client, channels.cache, events, work, election)
+            parts = MetricSources(api, hook, client, channels.cache, events, work, election, types)
             storage = parts.storage()
             told, where = (served.scaler.rows, parts.families(storage)), (settings.host, settings.port)
             port = await stack.enter_async_context(
@@ -182,7 +189,7 @@ class Operator:
                 tasks.create_task(self._superseded(api, discovery, customize, lease[0]).run(), name="superseded")
                 workload.watch_what_is_served()
                 await children.watch_what_is_served()
-                await election.run(partial(_together, leadership.run, security.run))
+                await election.run(partial(_together, leadership.run, security.run, partial(types.run, client)))
 
     def _served(self, client: Client, leases: LeaseClient, tokens: TokenBook) -> ChannelScaler:
         forward = self._settings.forward

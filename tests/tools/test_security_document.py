@@ -75,3 +75,9 @@ def test_the_operator_may_have_tokens_made_in_the_namespace_that_lets_it_alone(r
 
     assert run(f"for _ in $(seq 30); do {asked} -n shop && break || sleep 1; done").split()[-1] == "yes"
     assert run(f"{asked} -n default || true").strip() == "no"
+
+
+def test_the_flag_of_event_types_is_set(run: Run) -> None:
+    (turn_on,) = commands("types")
+    run(turn_on)
+    assert flags(run).auto_create_types is True

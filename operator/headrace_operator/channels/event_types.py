@@ -104,10 +104,12 @@ class EventTypes:
             if kind is None:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
                 continue
+            _log.info("EventTypes are made of new kinds of events, as Knative's flag asks")
             async with asyncio.TaskGroup() as tasks:
                 serving = tasks.create_task(self._serve(client, kind), name="event-types")
                 await self._given_up.wait()
                 serving.cancel()
+            _log.info("no EventType is made any more, as Knative's flag asks")
             self._waiting.clear()
             self._seen = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,31 +12,24 @@ from nats.aio.msg import Msg
 
 from headrace.core.event import event_kinds
 from headrace.core.event.event_kinds import EventKind, KindNews
-from headrace.core.security.document import KEY as DOCUMENT
-from headrace.core.security.document import SecurityDocument
-from headrace.core.security.flags import Flags
 from tests.support.functions.functions import Function
 from tests.support.http.sending import BINARY, send
 from tests.support.nats.nats_permissions import PermittedServer, inbox_of
 from tests.support.nats.streams import Channel, Nats
+from tests.support.security.mounted import Mounted
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.functions.served"]
 
 KEY = bytes(range(32))
-ON = SecurityDocument(1, Flags(auto_create_types=True))
 
 
-class Mounted:
+@dataclass
+class Asked:
     """A `receive` with the document of its place."""
 
-    def __init__(self, folder: Path, function: Function) -> None:
-        self._folder = folder
-        self.function = function
-
-    def put(self, document: SecurityDocument) -> None:
-        (self._folder / "new").write_bytes(document.to_json())
-        (self._folder / "new").rename(self._folder / DOCUMENT)
+    function: Function
+    mount: Mounted
 
     async def post(self, channel: Channel, type_: str, id: str) -> None:
         answer = await send(self.function.url + channel.path, b"{}", {**BINARY, "ce-type": type_, "ce-id": id})
@@ -44,19 +37,18 @@ class Mounted:
 
 
 @pytest.fixture
-def mounted(shared_server: PermittedServer, tmp_path: Path) -> Iterator[Mounted]:
-    folder = tmp_path / "security"
-    folder.mkdir()
+def asked(shared_server: PermittedServer, tmp_path: Path) -> Iterator[Asked]:
+    mount = Mounted(tmp_path / "security")
     with Function(
         "receive",
         shared_server.url_of("receive"),
         tmp_path,
         NATS_INBOX_PREFIX=inbox_of("receive"),
-        HEADRACE_SECURITY_DIR=str(folder),
+        HEADRACE_SECURITY_DIR=str(mount.directory),
         HEADRACE_SECURITY_PLACE="shop",
         HEADRACE_DELIVERY_KEY=KEY.hex(),
     ) as function:
-        yield Mounted(folder, function)
+        yield Asked(function, mount)
 
 
 @pytest.fixture
@@ -76,21 +68,21 @@ async def heard(nats: Nats) -> AsyncIterator[list[KindNews]]:
 
 
 async def test_new_kinds_are_told_of_while_the_flag_asks_for_it(
-    mounted: Mounted, orders: Channel, heard: list[KindNews]
+    asked: Asked, orders: Channel, heard: list[KindNews]
 ) -> None:
-    await mounted.post(orders, "before", "1")
-    mounted.put(ON)
+    await asked.post(orders, "before", "1")
+    asked.mount.flag(auto_create_types=True)
     await asyncio.sleep(1.5)
     assert heard == []
     for number, type_ in enumerate(("created", "created", "%C3%9Cbergabe", "created"), 2):
-        await mounted.post(orders, type_, str(number))
+        await asked.post(orders, type_, str(number))
     # What has to be decoded goes by ASGI.
     kinds = [EventKind(type_, BINARY["ce-source"], "", "1.0") for type_ in ("created", "Übergabe")]
     await until("the kinds are told", lambda: bool(heard))
     assert heard == [KindNews({orders.subject: kinds}, {})]
 
-    mounted.put(replace(ON, revision=2, flags=Flags()))
+    asked.mount.flag(auto_create_types=False)
     await asyncio.sleep(1.5)
-    await mounted.post(orders, "after", "9")
+    await asked.post(orders, "after", "9")
     await asyncio.sleep(1.5)
     assert len(heard) == 1

@@ -31,6 +31,7 @@ class Mounted:
         self._write(replace(self.document, channels={name: part for name, part in parts.items() if part is not None}))
 
     def flag(self, **flags: Any) -> None:
+        """Set these flags, and leave the others."""
         self._write(replace(self.document, flags=replace(self.document.flags, **flags)))
 
     def ask_for_nothing(self) -> None:

@@ -37,6 +37,7 @@ BY_MARK = {
     "in a namespace": "tests/cluster/test_scopes.py",
     "oidc": "tests/tools/test_security_document.py",
     "sender tokens": "tests/tools/test_security_document.py",
+    "types": "tests/tools/test_security_document.py",
 }
 # What no machine of ours can run: no container engine, no kubelet.
 NOT_RUN = {
