@@ -249,7 +249,33 @@ def draw(seed: int) -> Plan:
         events=tuple(events),
     )
     struck = faults.draw(source, list(drawn.subscriptions()), at)
-    return replace(drawn, faults=struck, replicated=source.random() < 0.5)
+    drawn = replace(drawn, faults=struck, replicated=source.random() < 0.5)
+    theme = source.choice((*[None] * 14, _lost_on_the_wire, _early))
+    return drawn if theme is None else theme(drawn, source)
+
+
+def _lost_on_the_wire(drawn: Plan, source: random.Random) -> Plan:
+    """Many events of few keys at once, and a connection that breaks with some of them on the wire."""
+    terms = replace(_subscription(source, 0), order="by-key", max_ack_pending=1000, timeout=20.0)
+    events = [
+        EventPlan(f"e{n}", round(n * 0.02, 3), key=source.choice(("k0", "k0", "k1")), kept=True)
+        for n in range(source.choice((8, 12, 16)))
+    ]
+    slow = source.choice((0.0, 0.1, 0.4))
+    slowly = (Script("c0/s0", SUBSCRIBER, (Step(Deed.ANSWER, 202, slow),)),)
+    events = [replace(one, scripts=slowly) for one in events]
+    frame = Frame(Verb.DELIVERY, source.randint(1, len(events)), source.random() < 0.5)
+    fault = Fault(Kind.RESET, "", None, frame)
+    return replace(drawn, channels=(ChannelPlan("c0", (terms,)),), events=tuple(events), faults=(fault,))
+
+
+def _early(drawn: Plan, source: random.Random) -> Plan:
+    """Retries that wait longer than an ack wait, and a server that dies before it has written down that they wait."""
+    terms = replace(_subscription(source, 0), retry=2, delay=12.0, backoff="linear", timeout=3.0, order="unordered")
+    steps = (Step(Deed.ANSWER, 500, 0.5), Step(Deed.ANSWER, 202))
+    events = [EventPlan(f"e{n}", round(n * 0.5, 3), scripts=(Script("c0/s0", SUBSCRIBER, steps),)) for n in range(4)]
+    fault = Fault(Kind.NATS_KILL, "nats", None, Frame(Verb.NAK, source.randint(1, 4), False), 0.4, (0.0,))
+    return replace(drawn, channels=(ChannelPlan("c0", (terms,)),), events=tuple(events), faults=(fault,))
 
 
 def _channel(source: random.Random, number: int) -> ChannelPlan:

@@ -16,6 +16,8 @@ from tests.simulation.oracle.view import ACK_WAIT, History, Journey, Unsure, ret
 from tests.simulation.plan import DEAD_LETTER, REPLY, ROLES, SUBSCRIBER
 
 EARLY = 0.1
+# Who has it in hand so long after a record was stored has read the record.
+_READ_SECONDS = 1.0
 STUCK_WAIT = 30.0
 TWIN_PAUSE = 2.0
 
@@ -66,14 +68,17 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
     allowed = EARLY + history.slack + (5.0 if history.struck_by(Kind.SLOW, Kind.CUT, Kind.PAUSE) else 0.0)
     if following.at >= base + record.seconds - allowed:
         return
-    # A server that was restarted brings it early, and a clock that was set may say that it is due.
+    # A server that was restarted brings it early. Where it says that it comes again, its record is read, and obeyed.
+    known = not journey.is_fresh(following) and journey.delivered(following) > record.at + _READ_SECONDS
+    known = known and not history.struck_by(Kind.POWER, Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.EDIT, Kind.WALL)
+    # And a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
     if history.hits(journey.delivered(failed), record.at, failed.host):
         # The strike let another `forward` have it, too.
         return
     told = [journey.posts[0].at, journey.delivered(failed), record.at]
     told += [nak.at for nak in journey.between(record.at, following.at, "NAK")]
-    if not clocks and not any(history.forgotten(journey.name, at, following.at) for at in told):
+    if not clocks and (known or not any(history.forgotten(journey.name, at, following.at) for at in told)):
         wait = following.at - base
         words = f"{journey.name}: POSTed again after {wait:.3f} s, the back-off is {record.seconds:g} s"
         yield Failure(Invariant.EARLY, words, journey.event, following.at)
