@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation import environment
-from tests.simulation.ledger import Ledger
+from tests.simulation.ledger import FOR_EVER, Ledger
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.model.watch import Seen
 from tests.simulation.plan import Plan
@@ -112,14 +112,19 @@ async def _course(world: World, strikes: Strikes, witness: Witness, stock: Stock
     assert producing is not None
     await asyncio.wait([producing])
     last, patience = began + max((event.at for event in plan.events), default=0.0), plan.patience
-    while not world.settled() or world.loop.now < strikes.over_at:
-        if world.loop.now > max(last, ledger.healed_at) + patience:
+    while True:
+        while not world.settled() or world.loop.now < strikes.over_at:
+            if world.loop.now > max(last, ledger.healed_at) + patience:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        stock.look()
+        ledger.quiet_at = world.loop.now if world.settled() else FOR_EVER
+        quiet = world.loop.now
+        await asyncio.sleep(QUIET_SECONDS)
+        # What strikes at a frame may wait until nothing else is left to do.
+        over = world.settled() and ledger.healed_at <= quiet
+        if over or world.loop.now > max(last, ledger.healed_at) + patience:
             break
-        await asyncio.sleep(LOOK_SECONDS)
-    stock.look()
-    if world.settled():
-        ledger.quiet_at = world.loop.now
-    await asyncio.sleep(QUIET_SECONDS)
     for read in [SparkRead(world, one) for one in plan.channels if reads]:
         read.begin()
         reads.append(read)

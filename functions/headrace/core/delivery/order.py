@@ -163,15 +163,8 @@ class Order:
 
     def settled(self, sequence: int, now: float) -> Changes:
         """A message was delivered, parked or dead-lettered: the next of its key may go."""
-        message = self._messages.pop(sequence)
-        self._came(sequence, message.key)
-        if message.key is None:
-            return ()
-        line = self._lines[message.key]
-        del line.all[bisect_left(line.all, sequence)]
-        if not line.all:
-            del self._lines[message.key]
-        return self._look(message.key, now)
+        key = self._drop(sequence)
+        return () if key is None else self._look(key, now)
 
     def away(self, sequence: int, due: float, now: float) -> Changes:
         """A message will come again, at `due` at the earliest; those behind it wait."""
@@ -207,7 +200,22 @@ class Order:
         self.open = True
         return tuple(change for key in list(self._lines) for change in self._look(key, now))
 
+    def _drop(self, sequence: int) -> str | None:
+        """Forget a message; gives its key."""
+        key = self._messages.pop(sequence).key
+        self._came(sequence, key)
+        if key is not None:
+            line = self._lines[key]
+            del line.all[bisect_left(line.all, sequence)]
+            if not line.all:
+                del self._lines[key]
+        return key
+
     def _put(self, sequence: int, message: _Message) -> _Message:
+        known = self._messages.get(sequence)
+        if known is not None and known.key != message.key:
+            # A server that has lost power gives a sequence twice: the event that had it before is no more.
+            self._drop(sequence)
         if sequence not in self._messages and message.key is not None:
             insort(self._lines.setdefault(message.key, _Line()).all, sequence)
         self._messages[sequence] = message

@@ -267,3 +267,16 @@ def test_what_was_settled_after_the_question_does_not_hide_one_that_is_missing()
     asked = line.known()
     line.settled(5, 0.0)
     assert line.missing(Unsettled(1, 9), asked) == 1
+
+
+@pytest.mark.parametrize(("before", "now"), [("a", "b"), ("a", None), (None, "a")])
+def test_a_sequence_that_a_server_without_power_gives_again_is_another_event(
+    before: str | None, now: str | None
+) -> None:
+    line = order(opened=False)
+    line.expect(4, before, 60.0)
+    line.opened(0.0)
+    assert line.arrived(4, now, 1, 1.0) == Go()
+    assert line.arrived(5, "a", 1, 1.0) == (Wait() if now == "a" else Go())
+    line.settled(4, 2.0)
+    assert line.known() == {5}
