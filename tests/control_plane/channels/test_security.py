@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from headrace.core.security.document import KEY, SecurityDocument
+from headrace.core.security.flags import TransportEncryption
 from tests.control_plane.channels.test_channels import create, ready, until_status
+from tests.support.functions.children import IMAGE
 from tests.support.functions.functions import Function
 from tests.support.kube.install import SYSTEM
 from tests.support.kube.kube_api import Api
 from tests.support.kube.operator_process import OperatorProcess
 from tests.support.nats.nats_server import NatsServer
+from tests.support.waiting import until
 
 Start = Callable[..., OperatorProcess]
 CONFIG_MAPS = f"/api/v1/namespaces/{SYSTEM}/configmaps"
@@ -71,3 +75,55 @@ async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are
 
     await api.delete(f"{policies}/only-the-shop")
     await until_status(api, namespace, lambda found: told(found, POLICIES) == ("", ""))
+
+
+@pytest.fixture
+def making(nats_server: NatsServer, tmp_path: Path, namespace: str) -> Iterator[Function]:
+    """A `reconcile` that makes functions, with the test's namespace for the installation's."""
+    settings = {"HEADRACE_IMAGE": IMAGE, "HEADRACE_RUNTIME": "deployment", "SYSTEM_NAMESPACE": namespace}
+    with Function("reconcile", nats_server.url, tmp_path, **settings) as function:
+        yield function
+
+
+async def test_an_edit_of_a_flag_or_a_trust_bundle_is_in_the_document_of_the_functions_within_seconds(
+    operator: Start, api: Api, namespace: str, making: Function, features: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps/headrace-security"
+
+    async def document() -> SecurityDocument | None:
+        found = await api.get(path)
+        return SecurityDocument.from_json(found.body["data"][KEY]) if found.accepted else None
+
+    async def within_seconds(what: str, holds: Callable[[SecurityDocument], bool]) -> SecurityDocument:
+        async def so() -> bool:
+            found = await document()
+            return found is not None and holds(found)
+
+        await until(what, so, 5.0)
+        found = await document()
+        assert found is not None
+        return found
+
+    operator(hook=making.url)
+    await create(api, namespace)
+    await until_status(api, namespace, lambda found: bool(found.get("address")))
+    assert (await api.get(path)).status == 404, "nothing is asked for"
+
+    (await api.merge(features, {"data": {"transport-encryption": "Strict", "authentication-oidc": "on"}})).unwrapped()
+    first = await within_seconds(
+        "the flag is in it", lambda found: found.flags.transport_encryption is TransportEncryption.STRICT
+    )
+    assert first.flags.oidc is False
+    await until_status(api, namespace, lambda found: told(found, "FlagsUnderstood") == ("False", "FlagUnknown"))
+
+    bundle = {"metadata": {"name": "ours", "labels": {"networking.knative.dev/trust-bundle": "true"}}}
+    pem = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----"
+    (await api.create(CONFIG_MAPS, {**bundle, "data": {"any": pem}})).unwrapped()
+    second = await within_seconds("the bundle is in it", lambda found: found.trust == pem)
+    assert second.revision > first.revision
+
+    await api.delete(f"{CONFIG_MAPS}/ours")
+    (await api.merge(features, {"data": {"transport-encryption": None, "authentication-oidc": None}})).unwrapped()
+    third = await within_seconds("nothing is asked for any more", lambda found: found.asks_for_nothing)
+    assert third.revision > second.revision
+    await until_status(api, namespace, lambda found: told(found, "FlagsUnderstood") == ("", ""))
