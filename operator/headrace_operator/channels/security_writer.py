@@ -8,6 +8,8 @@ predecessor has written about that still counts: a lost right opens nothing.
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -286,8 +288,21 @@ def _obeyed(flags: Flags) -> Flags:
 
 
 def _shortened(found: SecurityDocument, place: str) -> SecurityDocument:
-    """A document that fits: channels whose policies had no room are closed, since nobody knows who may send to them."""
-    _log.error("the security document is too long: its channels take no events", namespace=place)
-    closed = {name: {"unreadable": TOO_LONG} for name in found.channels}
-    shorter = replace(found, channels=closed)
-    return shorter if len(shorter.to_json()) <= form.LONGEST else replace(shorter, trust="", channels=closed)
+    """A document that fits: whole namespaces are closed, those with the most policies first.
+
+    Nobody knows who may send to a channel whose policies have no room. Who writes policies without end closes his own
+    channels, and not his neighbours'.
+    """
+    sizes: Counter[str] = Counter()
+    for name, policies in found.channels.items():
+        sizes[_key(name)[0]] += len(json.dumps(policies))
+    channels, closed = dict(found.channels), []
+    for namespace, _ in sizes.most_common():
+        closed.append(namespace)
+        channels |= {name: {"unreadable": TOO_LONG} for name in channels if _key(name)[0] == namespace}
+        if len(replace(found, channels=channels).to_json()) <= form.LONGEST:
+            break
+    words = "the security document of a namespace is too long: channels of these take no events"
+    _log.error(words, namespace=place, closed=closed[:10])
+    shorter = replace(found, channels=channels)
+    return shorter if len(shorter.to_json()) <= form.LONGEST else replace(shorter, trust="")

@@ -272,11 +272,20 @@ async def test_trust_bundles_are_gathered_whatever_their_keys(around: Around, se
     assert server.document("knative-eventing").trust == PEM
 
 
-async def test_policies_without_room_close_their_channels(around: Around, server: Server) -> None:
+async def test_policies_without_room_close_the_channels_of_their_namespace_and_no_neighbours(
+    around: Around, server: Server
+) -> None:
     around.flags({"authentication-oidc": "enabled"})
+    around.channel(ORDERS, RETURNS, ("bank", "loans"))
     around.answer(ORDERS, policies={"policies": ["x" * form.LONGEST]})
+    around.answer(RETURNS, policies={"policies": ["p"]})
+    around.answer(("bank", "loans"), policies={"policies": ["q"]})
 
     await around.bring()
 
-    found = server.document("knative-eventing")
-    assert set(found.channels["shop/orders"]) == {"unreadable"}
+    found = server.document("knative-eventing").channels
+    assert {name: set(entry) for name, entry in found.items()} == {
+        "shop/orders": {"unreadable"},
+        "shop/returns": {"unreadable"},
+        "bank/loans": {"policies"},
+    }
