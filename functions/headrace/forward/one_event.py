@@ -192,7 +192,8 @@ class _Delivery:
         try:
             replies = delivery.may_reply(record, self.subscriber)
             answer = delivery.read_answer(answered, self.effects.now(), replies=replies)
-            answer = replace(answer, body=self.effects.shown.hidden(answer.body))
+            if (body := self.effects.shown.hidden(answer.body)) is not answer.body:
+                answer = replace(answer, body=body)
             if answer.status == delivery.UNAUTHENTICATED:
                 answer = self._refused(record, answer)
         except Exception as error:  # noqa: BLE001  # as above

@@ -91,9 +91,9 @@ class TokenBook:
         return {key.audience: await self._one(key, seconds) for key in keys}
 
     def refused(self, sender: SenderIdentity, audience: str, text: str) -> None:
-        """An address has refused a token: the next one is made anew."""
+        """An address has refused a token: the next one is made anew, unless this one is fresh."""
         kept = self._kept.get(TokenKey(sender.namespace, sender.account, audience))
-        if kept is not None and kept.text == text:
+        if kept is not None and kept.text == text and clock.monotonic() >= kept.made + bearer.FRESH_SECONDS:
             kept.text = ""
 
     async def _one(self, key: TokenKey, seconds: float) -> Bearer:

@@ -23,6 +23,7 @@ MOST, LONGEST = 3, 16 * 1024
 FRESH_SECONDS = 60.0
 """A token that was made within this time before it is refused would not be bettered by a new one."""
 HEADER = b"authorization"
+_LONGEST_AGE = 1e9
 _ASCII = range(0x21, 0x7F)
 
 
@@ -77,7 +78,8 @@ def hidden(text: bytes, bearers: Bearers) -> bytes:
 def _read(audience: str, one: object) -> Bearer:
     match one:
         case {"token": str(text), "age": int() | float() as age} if is_token(text) and 0 <= age < float("inf"):
-            return Bearer(text, float(age))
+            # `min` comes first: an integer of JSON may be larger than any float.
+            return Bearer(text, float(min(age, _LONGEST_AGE)))
         case _:
             raise InvalidSpec(f"{MEMBER} has no token and age for the audience {quoted(audience)}", field=MEMBER)
 

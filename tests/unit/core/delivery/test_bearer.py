@@ -60,6 +60,10 @@ def test_what_is_no_token_is_refused_without_being_quoted(tokens: Any) -> None:
     assert SECRET not in str(refused.value)
 
 
+def test_an_age_beyond_any_float_is_an_old_token() -> None:
+    assert Shown(read({"billing": {"token": SECRET, "age": 10**400}}).tokens).refused(BILLING)
+
+
 def test_the_largest_tokens_of_a_lease_fit_into_its_body() -> None:
     most = {f"{name * 200}": Bearer("x" * bearer.LONGEST, 1e9) for name in "abc"}
     assert len(json.dumps(Lease("S" * 255, "C" * 255, tokens=most).to_json())) < 64 * 1024

@@ -324,12 +324,15 @@ async def test_an_answer_that_does_not_know_the_identities_leaves_those_that_wer
     assert leases.tokens == [{"billing": "token-1"}]
 
 
-async def test_an_outdated_token_is_made_anew_for_the_next_lease() -> None:
+async def test_an_outdated_token_is_made_anew_for_the_next_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: now[0])
     leases = Leases("billing", "of a liar")
     one = sending(leases, Maker())
-    await hold(one, asking())
-    await hold(one, asking())
-    assert leases.tokens == [{"billing": "token-1"}, {"billing": "token-2"}]
+    for _ in range(4):
+        await hold(one, asking())
+        now[0] += 30.0
+    assert [one["billing"] for one in leases.tokens] == ["token-1", "token-1", "token-1", "token-2"]
 
 
 async def test_a_token_that_can_not_be_had_is_told_of_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,11 +116,20 @@ async def test_the_lifetime_is_the_tokens_own_whatever_the_two_clocks_say(cluste
 async def test_a_refused_token_is_made_anew_once(cluster: Cluster) -> None:
     book = TokenBook(cluster)
     old = await one(book)
+    cluster.now += 60
     # Four leases had it, and each reports.
     for _ in range(4):
         book.refused(BILLING, "billing", old)
         assert await one(book) == jwt(2)
     assert len(cluster.asked) == 2
+
+
+async def test_a_forward_that_calls_every_token_outdated_has_one_made_in_a_minute(cluster: Cluster) -> None:
+    book = TokenBook(cluster)
+    for _ in range(300):
+        book.refused(BILLING, "billing", await one(book))
+        cluster.now += 1
+    assert len(cluster.asked) == 5
 
 
 @pytest.mark.parametrize(
