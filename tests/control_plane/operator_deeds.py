@@ -42,10 +42,15 @@ CHILDREN: dict[str, dict[str, Any]] = {
             ],
         },
     },
+    "/apis/cert-manager.io/v1/namespaces/{}/certificates": {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "spec": {"secretName": "child", "issuerRef": {"name": "knative-eventing-ca-issuer", "kind": "ClusterIssuer"}},
+    },
 }
 # The functions of cluster-scoped channels; each Deployment has a Service, as channels have in their own namespaces.
 TOKEN = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["billing"]}}
-OF_THE_SYSTEM = ("deployments", "services", "scaledobjects")
+OF_THE_SYSTEM = ("deployments", "services", "scaledobjects", "certificates")
 
 
 def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
@@ -80,6 +85,8 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
     yield from _watched(config_maps.format(SYSTEM), labelSelector="networking.knative.dev/trust-bundle=true")
     for place in (namespace, SYSTEM):
         yield from _security(f"{config_maps.format(place)}/headrace-security")
+    secrets = f"/api/v1/namespaces/{SYSTEM}/secrets"
+    yield from _watched(secrets, fieldSelector="metadata.name=headrace-receive-plain-tls")
     yield "let a channel go", lambda api: api.merge(one, {"metadata": {"finalizers": None}})
 
 

@@ -38,6 +38,29 @@ def context(authorities: bytes | str = b"") -> ssl.SSLContext:
     return made
 
 
+def serving(certificate: str, key: str, least: ssl.TLSVersion) -> ssl.SSLContext:
+    """A server's context, with the certificate of these files; it asks for none.
+
+    Raises:
+        OSError, ValueError: they can't be read, or do not belong together.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = least
+    # A key with a password must not ask for it at a terminal.
+    made.load_cert_chain(certificate, key, password=lambda: b"")
+    made.set_alpn_protocols(["http/1.1"])
+    return made
+
+
+def is_readable(authorities: str) -> bool:
+    """Is there a certificate in this PEM?"""
+    try:
+        context(authorities)
+    except (ssl.SSLError, ValueError):
+        return False
+    return True
+
+
 def add(to: ssl.SSLContext, authorities: bytes | str) -> None:
     """Trust these, too; raises as `context`."""
     text = authorities.encode(errors="surrogateescape") if isinstance(authorities, str) else authorities

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.core.channel import children, related
-from headrace.core.channel.children import Apart, Cluster, NatsMounts
+from headrace.core.channel.children import Apart, Cluster, NatsMounts, encryption
 from headrace.core.channel.hook import HookRequest
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
@@ -104,6 +104,7 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings, around: Around
         worked=children.worked(request.parent.get("status") or {}),
         guests=request.guests,
         bounds=around.tenants.bounds(namespace),
+        encryption=encryption.of(request.related, request.unseen, request.apis or (), settings),
         given=children.template_of(_parsed(channel_defaults.alone(around.defaults or Defaults(), namespace))),
     )
 

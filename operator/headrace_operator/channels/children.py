@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core.channel import guests
 from headrace.core.channel.child_marks import MANAGED_BY, UID_LABEL, US
 from headrace.core.channel.guests import Guests
-from headrace.core.channel.hook import KEDA_API, SERVING_API
+from headrace.core.channel.hook import CERT_MANAGER_API, KEDA_API, SERVING_API
 from headrace.core.errors import Refused
 from headrace.io.process import clock, log
 from headrace.io.process.calculation import in_slices
@@ -35,6 +35,7 @@ KINDS = (
     DEPLOYMENT,
     Kind(SERVING_API, "Service", "services"),
     Kind(KEDA_API, "ScaledObject", "scaledobjects"),
+    Kind(CERT_MANAGER_API, "Certificate", "certificates"),
 )
 """The kinds of children in the hook's answers; a kind of an optional API is watched once the cluster serves it."""
 # A child that is being deleted must be gone before it can be made anew.
@@ -90,7 +91,7 @@ class Children:
     @property
     def apis(self) -> frozenset[str]:
         """Which optional APIs the cluster serves."""
-        return frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API)))
+        return frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API, CERT_MANAGER_API)))
 
     def all(self) -> Iterator[tuple[Spot, Body]]:
         for kind, watch in self._watches.items():

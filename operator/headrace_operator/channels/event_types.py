@@ -242,7 +242,7 @@ class _Seen:
         self._counts: Counter[Key] = Counter()
         self._kinds: Counter[tuple[Key, str, str]] = Counter()
         watch.cache.keeps = lambda one: event_type.told(one) is not None
-        watch.cache.without = ("status",)
+        watch.cache.trim = lambda one: one.pop("status", None)
         watch.cache.listeners.append(self._on_change)
 
     def has(self, place: Key, kind: EventKind) -> bool:

@@ -23,7 +23,8 @@ from headrace_operator.kube.watch import Watch
 LIST_SECONDS = 15.0
 # Of these kinds there are many objects, or objects that not everybody may see: only named ones are watched.
 BY_NAME = ("ConfigMap", "Secret")
-SECRET_PARTS = ("data", "stringData")
+# Of a Secret only that goes on which is none: the authority of a certificate.
+PUBLIC = "ca.crt"
 
 _log = log.get("related")
 
@@ -226,7 +227,7 @@ class RelatedObjects:
         fields = f"metadata.name={name}" if name else ""
         watch = Watch(self._api, kind, namespace=namespace, fields=fields)
         if kind.kind == "Secret":
-            watch.cache.without = SECRET_PARTS
+            watch.cache.trim = _without_secrets
         texts = self._sources[source] = ObjectTexts(watch)
         watch.cache.listeners.append(lambda old, new: self._on_change(watch, old, new))
         self._spawn(watch.run())
@@ -257,6 +258,13 @@ class RelatedObjects:
         for uid in uids:
             for listener in self.listeners:
                 listener(uid, frozenset(asking))
+
+
+def _without_secrets(secret: Body) -> None:
+    data = secret.pop("data", None)
+    secret.pop("stringData", None)
+    if isinstance(data, dict) and PUBLIC in data:
+        secret["data"] = {PUBLIC: data[PUBLIC]}
 
 
 def _takes(rule: RelatedRule, namespace: str, name: str) -> bool:

@@ -41,7 +41,7 @@ class Cache:
             a moment.
         up_since: when the watch came up, on the loop's clock; its first changes happened before.
         listeners: called with every change, after it was taken in.
-        without: members of the objects that are not kept, such as a Secret's data.
+        trim: takes those members out of an object that are not kept, such as a Secret's data.
         keeps: says whether an object, as the API server sends it, belongs here; all others count as not there.
     """
 
@@ -50,7 +50,7 @@ class Cache:
         self.complete = False
         self.up_since = inf
         self.listeners: list[Listener] = []
-        self.without: tuple[str, ...] = ()
+        self.trim: Callable[[Body], object] | None = None
         self.keeps: Callable[[Body], bool] = lambda _: True
         self.version = ""
         self._objects: dict[Key, Body] = {}
@@ -88,8 +88,8 @@ class Cache:
         # A list leaves these two out of its items.
         body.setdefault("apiVersion", self.kind.api_version)
         body.setdefault("kind", self.kind.kind)
-        for part in self.without:
-            body.pop(part, None)
+        if self.trim is not None:
+            self.trim(body)
         place = key(body)
         old = self._objects.get(place)
         if old is not None and not _newer(_version(body), _version(old)):

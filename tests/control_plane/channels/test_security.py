@@ -48,7 +48,7 @@ def told(status: dict[str, Any], kind: str = "SecurityEnforced") -> tuple[str, s
     return one.get("status", ""), one.get("reason", "")
 
 
-async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are_there(
+async def test_a_policy_that_is_not_enforced_is_told_while_it_is_there(
     operator: Start, api: Api, namespace: str, reconcile: Function, features: str
 ) -> None:
     policies = f"/apis/eventing.knative.dev/v1alpha1/namespaces/{namespace}/eventpolicies"
@@ -67,12 +67,6 @@ async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are
 
     (await api.create(policies, policy)).unwrapped()
     await until_status(api, namespace, lambda found: told(found, POLICIES) == ("False", "OIDCDisabled"))
-    (await api.merge(features, {"data": {"transport-encryption": "strict"}})).unwrapped()
-    await until_status(api, namespace, lambda found: told(found) == ("False", "EncryptionNotEnforced"), "returns")
-    (await api.merge(features, {"data": {"transport-encryption": "permissive"}})).unwrapped()
-    await until_status(api, namespace, lambda found: told(found) == ("", ""), "returns")
-    await until_status(api, namespace, lambda found: ready(found) == "True")
-
     await api.delete(f"{policies}/only-the-shop")
     await until_status(api, namespace, lambda found: told(found, POLICIES) == ("", ""))
 

@@ -46,6 +46,7 @@ RESOURCES = (
     "apps/deployments/scale",
     "serving.knative.dev/services",
     "keda.sh/scaledobjects",
+    "cert-manager.io/certificates",
     "events.k8s.io/events",
     "coordination.k8s.io/leases",
     "rbac.authorization.k8s.io/roles",
@@ -54,7 +55,13 @@ RESOURCES = (
     "apiextensions.k8s.io/customresourcedefinitions",
 )
 DOCUMENT = {(verb, "/configmaps") for verb in ("get", "create", "patch", "delete")}
-MADE = ("apps/deployments", "serving.knative.dev/services", "keda.sh/scaledobjects", "/serviceaccounts")
+MADE = (
+    "apps/deployments",
+    "serving.knative.dev/services",
+    "keda.sh/scaledobjects",
+    "cert-manager.io/certificates",
+    "/serviceaccounts",
+)
 Permission = tuple[str, str]
 _FORBIDDEN = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
 FUNCTIONS_ROLE, TOKENS_ROLE = "headrace-operator-functions", "headrace-operator-tokens"
@@ -139,6 +146,10 @@ async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> N
     assert await all_allowed(api, OPERATOR, SYSTEM) == there
     assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == there | own
     assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-security") == there | DOCUMENT
+    # Of all Secrets it may see this one, in this namespace.
+    authority = {(verb, "/secrets") for verb in ("list", "watch")}
+    assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-receive-plain-tls") == there | authority
+    assert await all_allowed(api, OPERATOR, "shop", "headrace-receive-plain-tls") == everywhere
     autoscaler = {(verb, "/configmaps") for verb in ("list", "watch")}
     assert await all_allowed(api, OPERATOR, SERVING) == everywhere
     assert await all_allowed(api, OPERATOR, SERVING, "config-autoscaler") == everywhere | autoscaler

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.channel import children, consumer
-from headrace.core.channel.children import Cluster, Functions, NatsMounts, ServedConsumer
+from headrace.core.channel.children import Cluster, Encryption, Functions, NatsMounts, ServedConsumer
 from headrace.core.channel.guests import Guests
 from headrace.core.installation.function_bounds import FunctionBounds
 from headrace.core.installation.reconcile_settings import ReconcileSettings
@@ -48,6 +48,7 @@ def wanted(
     bounds: FunctionBounds | None = None,
     guests: dict[str, Guests] | None = None,
     given: dict[str, Any] | None = None,
+    encryption: Encryption | None = None,
     **parts: Any,
 ) -> Functions:
     """The functions of `channel(*entries, **parts)`, all of whose consumers are there."""
@@ -72,6 +73,7 @@ def wanted(
             bounds=bounds or FunctionBounds(),
             guests=guests or {},
             given=given or {},
+            encryption=encryption or Encryption(),
         ),
     )
 

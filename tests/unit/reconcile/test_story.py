@@ -164,7 +164,12 @@ async def test_customize_asks_for_all_subscriptions_and_for_what_knative_says_of
     policies = {"apiVersion": "eventing.knative.dev/v1alpha1", "resource": "eventpolicies", "namespace": "shop"}
 
     assert await call("customize", channel(entry()), FakeNats()) == {
-        "relatedResources": [subscriptions, {**features, "names": ["config-features"]}, {**policies, **optional}],
+        "relatedResources": [
+            subscriptions,
+            {**features, "names": ["config-features"]},
+            {**features, "resource": "secrets", "names": ["headrace-receive-plain-tls"]},
+            {**policies, **optional},
+        ],
         "headrace": {
             "annotations": {"messaging.knative.dev/subscribable": "v1"},
             "systemNamespace": "knative-eventing",

@@ -21,7 +21,7 @@ from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace.core.quoting import quoted
 
-SERVING_API, KEDA_API = "serving.knative.dev/v1", "keda.sh/v1alpha1"
+SERVING_API, KEDA_API, CERT_MANAGER_API = "serving.knative.dev/v1", "keda.sh/v1alpha1", "cert-manager.io/v1"
 """The optional APIs: a cluster may serve them, and children may be of their kinds."""
 EXTENSION = "headrace"
 """The member that only our operator and `reconcile` write and read."""

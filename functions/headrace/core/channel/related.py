@@ -22,6 +22,8 @@ SERVING, AUTOSCALER, ALLOWED = "knative-serving", "config-autoscaler", "allow-ze
 """The ConfigMap and the key with which Knative Serving sets up its autoscaler."""
 EVENTING, FEATURES = "knative-eventing", "config-features"
 """The ConfigMap of Knative Eventing's flags."""
+TLS_SECRET = "headrace-receive-plain-tls"
+"""The Secret of the system namespace with the certificate of `receive`, and its authority."""
 EVENT_POLICY_API, EVENT_POLICY = "eventing.knative.dev/v1alpha1", "EventPolicy"
 # True for Go's strconv.ParseBool, with which Knative reads it.
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
@@ -104,6 +106,8 @@ def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Itera
         yield RelatedRule("v1", "configmaps", namespace=SERVING, names=(AUTOSCALER,))
     # These settings are reported, not obeyed: no channel waits for the right to see them.
     yield RelatedRule("v1", "configmaps", namespace=EVENTING, names=(FEATURES,), optional=True)
+    # The authority of our own certificates, for the channels' addresses; the operator leaves the key out.
+    yield RelatedRule("v1", "secrets", namespace=settings.system_namespace, names=(TLS_SECRET,), optional=True)
     namespace = parent["metadata"]["namespace"]
     yield RelatedRule(EVENT_POLICY_API, plural(EVENT_POLICY), namespace=namespace, optional=True)
 

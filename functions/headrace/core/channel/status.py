@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core import names
 from headrace.core.channel import bounded, granted, identities, peer
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Functions, ServedConsumer, SubscriberReadiness
+from headrace.core.channel.children import Functions, ServedConsumer, SubscriberReadiness, addresses
 from headrace.core.channel.dead_letter import Unresolved
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.granted import Lowered
@@ -137,7 +136,7 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
     if result.elsewhere:
         body["elsewhere"] = True
     if _addressable(desired, result).holds:
-        body["address"] = {"url": _url(desired, result)}
+        body |= addresses.to_status(desired.url, result.functions, read_only=_mirrors(desired, result))
         if result.functions.receive:
             body["receive"] = result.functions.receive
     if isinstance(desired.sink, Destination):
@@ -198,12 +197,14 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
             conditions.append(Condition("DeadLetterSinkResolved", False, reason, message))
         case Destination():
             conditions.append(Condition("DeadLetterSinkResolved", True))
+    encrypted = addresses.lacking(desired.url, result.functions)
+    plain = (encrypted,) if encrypted is not None and encrypted.informative else ()
     of_peer = peer.condition(binding.of_peer for binding in result.bindings or () if binding.of_peer)
     limits = granted.condition(result.lowered)
     beyond = bounded.condition(
         (*(row.beyond for row in desired.rows if row.beyond), *result.beyond, *result.functions.beyond)
     )
-    return (*conditions, *result.functions.conditions, *of_peer, *limits, *beyond, *result.troubles)
+    return (*conditions, *plain, *result.functions.conditions, *of_peer, *limits, *beyond, *result.troubles)
 
 
 def _consumers_ready(result: Result) -> Condition:
@@ -229,6 +230,8 @@ def _addressable(desired: Desired, result: Result) -> Condition:
         return Condition("Addressable", False, "SubjectNotCaptured", message)
     if result.bindings is None:
         return Condition("Addressable", False, "StreamNotReady", "see the condition StreamReady")
+    if (lacking := addresses.lacking(desired.url, result.functions)) and not lacking.informative:
+        return lacking
     if _mirrors(desired, result):
         message = "events come from the stream that is mirrored; the address refuses them"
         return Condition("Addressable", True, "MirrorIsReadOnly", message)
@@ -286,12 +289,6 @@ def _forward(forward: Forward | None) -> dict[str, Any]:
     if forward is None:
         return {}
     return {"forward": forward.url, **({"pulls": True} if forward.pulls else {})}
-
-
-def _url(desired: Desired, result: Result) -> str:
-    """The preferred address: Knative's own channels show several only where transport encryption is on."""
-    url = (result.functions.urls or (desired.url,))[0]
-    return url.rstrip("/") + names.READ_ONLY if _mirrors(desired, result) else url
 
 
 def _mirrors(desired: Desired, result: Result) -> bool:

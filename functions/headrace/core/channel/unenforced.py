@@ -51,10 +51,6 @@ def condition(
 def _found(
     parent: Mapping[str, Any], observed: Mapping[str, Any], unseen: Collection[str], made: bool
 ) -> Iterator[tuple[str, str]]:
-    features = related.config_map(observed, related.EVENTING, related.FEATURES) or {}
-    if _is(features, "transport-encryption", "strict"):
-        told = f"{related.FEATURES} has transport-encryption: strict, and Headrace does not serve it yet"
-        yield "EncryptionNotEnforced", f"{told}: the channel's address is http, and events go there in the clear"
     flags = related.flags(observed, unseen)
     if flags is None and _authenticated(parent):
         told = f"Knative's flag authentication-oidc is on, and nobody here can see {related.FEATURES}"
@@ -62,11 +58,6 @@ def _found(
     elif flags is not None and flags.oidc and not made:
         told = "Knative's flag authentication-oidc is on, and the channel's functions are not ours to make"
         yield "SendersNotAuthenticated", f"{told}, so that they ask for no tokens (HEADRACE_IMAGE is unset): {_ANYBODY}"
-
-
-def _is(features: Mapping[str, Any], flag: str, value: str) -> bool:
-    # Knative reads flags so.
-    return str(features.get(flag, "")).strip().lower() == value
 
 
 def _authenticated(parent: Mapping[str, Any]) -> bool:

@@ -104,7 +104,7 @@ class ChannelStatus(Part):
     """What Knative's controllers want remembered."""
     address: AddressStatus | None = None
     addresses: Annotated[tuple[AddressStatus, ...], Field(strict=False)] = ()
-    """Not written: there is one, in address."""
+    """The https one, with CACerts, then the http one, if that is taken; none where transport-encryption is disabled."""
     dead_letter_sink_uri: str = ""
     """The resolved address of spec.delivery.deadLetterSink."""
     dead_letter_sink_ca_certs: str = Field("", alias="deadLetterSinkCACerts")

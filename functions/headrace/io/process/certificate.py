@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 
+from headrace.core import trust
 from headrace.core.quoting import quoted
 from headrace.io.process import log
 from headrace.io.process.tls import Stamp, stamp
@@ -39,21 +40,13 @@ class Certificate:
         if seen == self._loaded or (None in seen and self.context is None):
             return
         try:
-            self.context = self._made(*files)
+            self.context = trust.serving(*files, self._least)
         except (OSError, ValueError) as error:
             # Python's text names neither a byte of the key nor its password.
             self._complain(f"{self._directory}: {error}")
             return
         self._loaded, self._problem = seen, ""
         _log.info("certificate loaded")
-
-    def _made(self, certificate: str, key: str) -> ssl.SSLContext:
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.minimum_version = self._least
-        # A key with a password must not ask for it at a terminal.
-        made.load_cert_chain(certificate, key, password=lambda: b"")
-        made.set_alpn_protocols(["http/1.1"])
-        return made
 
     def _complain(self, problem: str) -> None:
         if problem != self._problem:

@@ -42,13 +42,6 @@ def test_nothing_is_told_where_nothing_is_asked_for(observed: dict[str, Any]) ->
     assert told(observed) == ("", "", "")
 
 
-def test_strict_encryption_is_told() -> None:
-    status, reason, message = told(features(transport_encryption="Strict"))
-
-    assert (status, reason) == ("False", "EncryptionNotEnforced")
-    assert "transport-encryption: strict" in message
-
-
 AUTHENTICATED = entry(auth={"serviceAccountName": "billing-oidc"})
 
 
@@ -86,7 +79,8 @@ def test_a_stock_metacontroller_is_not_asked_for_what_it_may_not_serve() -> None
     ours, stock = (related.rules(channel(), ReconcileSettings(), stock=stock) for stock in (False, True))
 
     asked = [(one.resource, one.namespace, one.optional) for one in ours[1:]]
-    assert asked == [("configmaps", "knative-eventing", True), ("eventpolicies", "shop", True)]
+    installed = [("configmaps", "knative-eventing", True), ("secrets", "knative-eventing", True)]
+    assert asked == [*installed, ("eventpolicies", "shop", True)]
     assert [one.resource for one in stock] == ["subscriptions"]
 
 

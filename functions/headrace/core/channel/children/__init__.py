@@ -6,6 +6,7 @@ Knative Services, Deployments, Services and ScaledObjects; does not apply anythi
 
 from headrace.core.channel.children.access import Mount, MountedFile, NatsMounts, by_settings, with_own
 from headrace.core.channel.children.decision import Apart, Cluster, Functions, ServedConsumer
+from headrace.core.channel.children.encryption import Encryption, SecureAddress
 from headrace.core.channel.children.functions import apart, functions, remaining
 from headrace.core.channel.children.observed import legible, named_secrets
 from headrace.core.channel.children.readiness import SubscriberReadiness, worked
@@ -14,10 +15,12 @@ from headrace.core.channel.children.shared_place import template_of
 __all__ = [
     "Apart",
     "Cluster",
+    "Encryption",
     "Functions",
     "Mount",
     "MountedFile",
     "NatsMounts",
+    "SecureAddress",
     "ServedConsumer",
     "SubscriberReadiness",
     "apart",

@@ -21,6 +21,7 @@ CONFIG_DIRECTORY = "/etc/headrace/nats-config"
 SECURITY_DIRECTORY = "/etc/headrace/security"
 """Where the security document of the pods' namespace is mounted, whether there is one or not: an edit of a flag
 restarts nothing."""
+TLS_DIRECTORY = "/etc/headrace/tls"
 NAMED_VOLUME = "nats-namespace"
 """The volume of the Secrets that a ConfigMap names."""
 LONGEST_NAME = 253
@@ -96,6 +97,12 @@ class NatsMounts:
                 told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
         told = told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
         return told if target == "reconcile" else told._with_security()
+
+    def with_certificate(self, secret: str) -> NatsMounts:
+        """With the certificate that it shows to clients, once there is one."""
+        files = tuple(MountedFile(key, key, secret, optional=True) for key in ("tls.crt", "tls.key"))
+        told = self._with_variable("RECEIVE_TLS_DIR", TLS_DIRECTORY)
+        return replace(told, mounts=(*told.mounts, Mount("tls", TLS_DIRECTORY, files)))
 
     def _with_security(self) -> NatsMounts:
         files = (MountedFile(config_map=CONFIG_MAP, optional=True),)

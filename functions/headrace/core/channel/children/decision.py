@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.channel.child_marks import COMPONENT_LABEL
+from headrace.core.channel.children.encryption import Encryption, SecureAddress
 from headrace.core.channel.children.readiness import SubscriberReadiness
 from headrace.core.channel.guests import Guests
 from headrace.core.channel.hook import SERVING_API
@@ -41,6 +42,7 @@ class Cluster:
         worked: the channel's status said before that its functions work.
         bounds: what the functions of this channel's namespace may take of the system namespace.
         guests: the functions of other channels of that namespace, by the other namespace where they are.
+        encryption: what Knative's flag asks for, and the authority of our certificates.
         given: the `deploymentSpecTemplate` that the administrator's defaults have for the namespace.
     """
 
@@ -55,6 +57,7 @@ class Cluster:
     bounds: FunctionBounds = FunctionBounds()
     guests: Mapping[str, Guests] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
+    encryption: Encryption = Encryption()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,9 @@ class Functions:
 
     Attributes:
         objects: the wanted objects, all of them.
-        urls: addresses of the channel, the preferred one first; empty when the functions are not ours to make.
+        urls: http addresses of the channel, the preferred one first; empty when the functions are not ours to make.
+        encryption: what Knative's flag asks for.
+        https: the https address; None where none is asked for, or there can't be one yet.
         forwards: by the durable name of the consumer.
         readiness: of the function that delivers for a consumer, by the same; without those of which nothing is known.
         beyond: sentences about what is beyond the bounds.
@@ -85,6 +90,8 @@ class Functions:
 
     objects: tuple[dict[str, Any], ...] = ()
     urls: tuple[str, ...] = ()
+    encryption: Encryption = Encryption()
+    https: SecureAddress | None = None
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     readiness: Mapping[str, SubscriberReadiness] = field(default_factory=dict)

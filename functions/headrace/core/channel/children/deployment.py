@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.core.channel.children.pod import LIVENESS, PORT, READINESS, Function, probe, template
+from headrace.core.channel.children.pod import LIVENESS, PORT, READINESS, TLS_PORT, Function, probe, template
 from headrace.core.channel.hook import KEDA_API
 from headrace.core.delivery.subscriber import Subscriber
 
@@ -46,15 +46,22 @@ def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
     }
 
 
-def service(function: Function) -> dict[str, Any]:
-    """The Service of its pods, on port 80."""
+def service(function: Function, *, secure: bool = False) -> dict[str, Any]:
+    """The Service of its pods, on port 80.
+
+    Args:
+        secure: on port 443, too.
+    """
+    ports = [{"name": "http", "port": 80, "targetPort": PORT, "protocol": "TCP"}]
+    if secure:
+        ports.append({"name": "https", "port": 443, "targetPort": TLS_PORT, "protocol": "TCP"})
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": function.metadata(),
         "spec": {
             "selector": function.selector,
-            "ports": [{"name": "http", "port": 80, "targetPort": PORT, "protocol": "TCP"}],
+            "ports": ports,
         },
     }
 

@@ -14,14 +14,15 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import guests
 from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
-from headrace.core.channel.children import deployment, knative, observed, services
+from headrace.core.channel.children import deployment, encryption, knative, observed, services
 from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import Apart, Cluster, Functions, ServedConsumer
+from headrace.core.channel.children.encryption import SecureAddress
 from headrace.core.channel.children.live import Live
 from headrace.core.channel.children.pod import Function
 from headrace.core.channel.children.site import Site
 from headrace.core.channel.guests import Guests
-from headrace.core.channel.hook import KEDA_API, SERVING_API
+from headrace.core.channel.hook import CERT_MANAGER_API, KEDA_API, SERVING_API
 from headrace.core.channel.lease_places import Forward
 from headrace.core.conditions import Condition
 from headrace.core.delivery import placement_spec
@@ -60,12 +61,12 @@ def functions(
     scope = placement_spec.scope(channel.metadata.annotations)
     spec = placement_spec.from_annotations(channel.metadata.annotations)
     if not settings.image:
-        return Functions()
+        return Functions(encryption=cluster.encryption)
     wanted = _Wanted(channel, stream, settings, access, cluster, scope)
     # A refused subscriber needs no function; a GONE one does, since it may come back in a moment.
     delivered = [one for one in served or () if one.subscriber.state is not SubscriberState.REFUSED]
     wanted.admit(spec, delivered)
-    urls = wanted.receive(spec)
+    urls, https = wanted.receive(spec)
     if served is None:
         wanted.keep_forwards(spec)
     for one in delivered:
@@ -74,7 +75,15 @@ def functions(
     conditions = (*wanted.conditions(spec), wanted.live.condition(objects))
     readiness = wanted.live.readiness(served or (), wanted.delivers)
     return Functions(
-        objects, urls, wanted.forwards, conditions, readiness, tuple(wanted.beyond()), crowded=wanted.crowded
+        objects,
+        urls,
+        cluster.encryption,
+        https,
+        wanted.forwards,
+        conditions,
+        readiness,
+        tuple(wanted.beyond()),
+        crowded=wanted.crowded,
     )
 
 
@@ -161,6 +170,8 @@ class _Wanted:
         )
         self._auto = Runtime.KNATIVE if SERVING_API in apis or existing else Runtime.DEPLOYMENT
         self._keda = KEDA_API in apis
+        self._certified = CERT_MANAGER_API in apis
+        self._encryption = cluster.encryption
         self._lacking: dict[str, list[str]] = {}
         self.live = Live(cluster, channel.metadata.namespace)
         # The Knative Service proves a template for the others.
@@ -206,28 +217,32 @@ class _Wanted:
         bound = f"the channels of namespace {namespace} may have {counted(most, 'function')} of their own"
         return f"{bound} in namespace {self.site.namespace}, {opens('most: …')}"
 
-    def receive(self, spec: PlacementSpec) -> tuple[str, ...]:
-        """Add `receive`, and give the addresses of the channel."""
+    def receive(self, spec: PlacementSpec) -> tuple[tuple[str, ...], SecureAddress | None]:
+        """Add `receive`, and give the http addresses of the channel and the https one."""
         metadata = self._channel.metadata
         path = names.path(metadata.namespace, metadata.name)
         host = self._settings.host_urls or self._runtime(spec) is Runtime.DEPLOYMENT
         plain = self.site.function("receive", plain=True)
-        urls = []
+        given = encryption.given(self._settings, path) if self._encryption.asked_for else None
+        urls, https = [], given
         if self._runtime(spec) is Runtime.KNATIVE:
             function = self.site.function("receive", plain=False)
             self._add_receive(function, plain=False)
             urls.append(self.site.url(function) + path)
-        if host:
+            https = https or self.live.https(self._receive, path)
+        if host or (self._encryption.asked_for and https is None):
             self._add_receive(plain, plain=True)
+            https = https or self._encryption.address(self.site.url(plain, "https") + path)
+        if host:
             # Services begin with a letter; channels need not.
             if names.channel(metadata.namespace, metadata.name).label[0].isalpha():
                 self._add(services.of_channel(metadata.namespace, metadata.name, plain, self._settings.domain))
                 urls.append(f"http://{names.host(metadata.namespace, metadata.name, self._settings.domain)}")
             elif not urls:
                 urls.append(self.site.url(plain) + path)
-        if self._settings.address:
+        if self._settings.address and given is None:
             urls.insert(0, self._settings.address.rstrip("/") + path)
-        return tuple(urls)
+        return tuple(urls), https if self._encryption.asked_for else None
 
     def forward(self, served: ServedConsumer) -> None:
         subscriber = served.subscriber
@@ -324,7 +339,10 @@ class _Wanted:
 
     def _add_receive(self, function: Function, *, plain: bool) -> None:
         if plain:
-            self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
+            service = deployment.service(function, secure=self._encryption.asked_for)
+            self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), service)
+            if self._encryption.asked_for and self._certified:
+                self._add(*encryption.certificates(function, self._settings))
         elif wanted := self._knative(function, knative.of_events(), "the channel"):
             self._receive = wanted
             self._add(self.live.first(wanted))

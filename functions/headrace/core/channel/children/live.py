@@ -12,6 +12,7 @@ from typing import Any
 from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.channel.children import observed, proof, readiness, state
 from headrace.core.channel.children.decision import Cluster, ServedConsumer
+from headrace.core.channel.children.encryption import SecureAddress
 from headrace.core.channel.children.readiness import FunctionPart, SubscriberReadiness
 from headrace.core.channel.children.state import State
 from headrace.core.channel.hook import SERVING_API
@@ -52,6 +53,13 @@ class Live:
         """Would the request hold it if it were there? Earlier operators do not tell of shared objects elsewhere."""
         own = wanted["metadata"]["namespace"] == self._namespace
         return own or self._cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
+
+    def https(self, receive: Object | None, path: str) -> SecureAddress | None:
+        """The https address by a Knative Service, where Knative Serving takes TLS in its place."""
+        live = self.of(receive) if receive is not None else None
+        address = ((live or {}).get("status") or {}).get("address") or {}
+        url = address.get("url", "")
+        return SecureAddress(url.rstrip("/") + path, address.get("CACerts", "")) if url.startswith("https://") else None
 
     def condition(self, objects: Iterable[Object]) -> Condition:
         """FunctionsReady, over all wanted objects."""

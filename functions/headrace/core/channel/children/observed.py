@@ -62,7 +62,8 @@ def _status_members(status: Any) -> dict[str, Any]:
     known = status if isinstance(status, Mapping) else {}
     revisions = {key: known[key] for key in _REVISIONS if isinstance(known.get(key), str)}
     generation = known.get("observedGeneration")
-    return {**revisions, **({"observedGeneration": generation} if type(generation) is int else {})}
+    found = {**revisions, **({"observedGeneration": generation} if type(generation) is int else {})}
+    return {**found, "address": _texts(known["address"])} if "address" in known else found
 
 
 def _texts(found: Any) -> dict[str, str]:

@@ -15,7 +15,7 @@ from headrace.core.channel.child_marks import FUNCTION_LABEL, OWN_RECONCILE, SHA
 from headrace.core.channel.children.access import Mount, NatsMounts
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 
-PORT = 8080
+PORT, TLS_PORT = 8080, 8443
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
 
 # An idle one has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since

@@ -8,10 +8,10 @@ installation, a `reconcile` among them acts in that account (`docs/adr/030-conne
 from __future__ import annotations
 
 from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SUBSCRIPTION_ANNOTATION, TENANT_LABEL
-from headrace.core.channel.children import child_names, shared_place
+from headrace.core.channel.children import child_names, encryption, shared_place
 from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import Cluster, ServedConsumer
-from headrace.core.channel.children.pod import Function
+from headrace.core.channel.children.pod import TLS_PORT, Function
 from headrace.core.delivery.placement_spec import Scope
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import Manifest
@@ -102,8 +102,15 @@ class Site:
         # Tokens come with the operator's leases.
         pulls = served is not None and plain and not served.subscriber.audiences
         variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and pulls else []
+        access = self._access
         if target == "receive":
             variables += self._addresses(plain=plain)
+            if plain:
+                access = access.with_certificate(encryption.secret_name(name))
+                variables.append(("RECEIVE_TLS_PORT", str(TLS_PORT)))
+            else:
+                # Nobody but its own queue-proxy speaks to it from there.
+                variables.append(("RECEIVE_TLS_PROXIES", "127.0.0.1,::1"))
         if target != "receive" and self._access.digests is not None:
             variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
         if target != RECONCILE:
@@ -115,7 +122,7 @@ class Site:
             name=name,
             namespace=self.namespace,
             settings=self._settings,
-            access=self._access,
+            access=access,
             shared=shared,
             variables=tuple(variables),
             labels=labels,
@@ -127,8 +134,8 @@ class Site:
         """The `reconcile` of functions that are apart."""
         return self.function(RECONCILE, plain=True)
 
-    def url(self, function: Function) -> str:
-        return f"http://{self._host(function.name)}"
+    def url(self, function: Function, scheme: str = "http") -> str:
+        return f"{scheme}://{self._host(function.name)}"
 
     def _host(self, name: str) -> str:
         return f"{name}.{self.namespace}.svc.{self._settings.domain}"

@@ -109,6 +109,7 @@ def test_each_function_may_have_a_user_of_its_own_beside_each_secret(target: str
 
     del found["nats-config"], found["nats-config-proposed"]
     found.pop("security", None)
+    found.pop("tls", None)
     secrets = {name: [one["secret"]["name"] for one in sources] for name, sources in found.items()}
     assert secrets == {
         "nats-cluster": ["headrace-nats"],

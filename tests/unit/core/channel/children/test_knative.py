@@ -106,6 +106,7 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
                 {"name": "NATS_URL", "value": "nats://nats:4222"},
                 {"name": "HEADRACE_SECURITY_DIR", "value": "/etc/headrace/security"},
                 {"name": "RECEIVE_HOST_ADDRESSES", "value": "false"},
+                {"name": "RECEIVE_TLS_PROXIES", "value": "127.0.0.1,::1"},
                 {"name": "HEADRACE_SECURITY_PLACE", "value": "knative-eventing"},
             ],
             id="by path alone: its queue-proxy lets callers set the Host",
