@@ -158,11 +158,7 @@ class Operator:
             workload = self._workload(api, discovery, leadership)
             security = SecurityWriter(api, client, channels.cache, self._place_key)
             passes.on_answer.append(security.hear)
-            places = Places(self._place_key, lambda: children.system_namespace)
-            types = EventTypes(
-                api, discovery, channels.cache, events, places, namespace=namespace, most=settings.event_types
-            )
-            security.on_flags.append(lambda flags: types.ask_for(flags.auto_create_types))
+            types = self._types(world, events, security)
             lease = (settings.lease_namespace or self._access().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
@@ -190,6 +186,15 @@ class Operator:
                 workload.watch_what_is_served()
                 await children.watch_what_is_served()
                 await election.run(partial(_together, leadership.run, security.run, partial(types.run, client)))
+
+    def _types(self, world: ClusterWorld, events: EventWriter, security: SecurityWriter) -> EventTypes:
+        """The maker of EventTypes; it works while Knative's flag asks for them."""
+        places = Places(self._place_key, lambda: world.children.system_namespace)
+        where, most = self._settings.namespace or "", self._settings.event_types
+        seen = world.api, world.discovery, world.channels, events, places
+        types = EventTypes(*seen, namespace=where, most=most)
+        security.on_flags.append(lambda flags: types.ask_for(flags.auto_create_types))
+        return types
 
     def _served(self, client: Client, leases: LeaseClient, tokens: TokenBook) -> ChannelScaler:
         forward = self._settings.forward
