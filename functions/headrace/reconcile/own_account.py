@@ -104,7 +104,9 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings, around: Around
         worked=children.worked(request.parent.get("status") or {}),
         guests=request.guests,
         bounds=around.tenants.bounds(namespace),
-        encryption=encryption.of(request.related, request.unseen, request.apis or (), settings),
+        encryption=encryption.of(
+            request.related, request.unseen, request.apis or (), settings, request.parent.get("status") or {}
+        ),
         given=children.template_of(_parsed(channel_defaults.alone(around.defaults or Defaults(), namespace))),
     )
 

@@ -227,7 +227,7 @@ class RelatedObjects:
         fields = f"metadata.name={name}" if name else ""
         watch = Watch(self._api, kind, namespace=namespace, fields=fields)
         if kind.kind == "Secret":
-            watch.cache.trim = _without_secrets
+            watch.cache.trim = without_secrets
         texts = self._sources[source] = ObjectTexts(watch)
         watch.cache.listeners.append(lambda old, new: self._on_change(watch, old, new))
         self._spawn(watch.run())
@@ -260,7 +260,8 @@ class RelatedObjects:
                 listener(uid, frozenset(asking))
 
 
-def _without_secrets(secret: Body) -> None:
+def without_secrets(secret: Body) -> None:
+    """Leave of a Secret only what everybody may know."""
     data = secret.pop("data", None)
     secret.pop("stringData", None)
     if isinstance(data, dict) and PUBLIC in data:

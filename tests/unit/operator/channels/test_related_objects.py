@@ -12,7 +12,7 @@ import pytest
 
 from headrace.core.channel.customize import RelatedRule
 from headrace.core.errors import Refused
-from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects, is_news
+from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects, is_news, without_secrets
 from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
@@ -295,3 +295,16 @@ def test_of_a_subscriptions_status_its_account_alone_is_news() -> None:
     assert is_news(before, subscription(auth=account))
     assert not is_news(subscription(auth=account), subscription(auth=account, observedGeneration=1))
     assert is_news(subscription(auth=account), before)
+
+
+def test_of_a_secret_only_the_authority_is_kept() -> None:
+    secret = {
+        "metadata": {"name": "a"},
+        "data": {"tls.key": "k", "tls.crt": "c", "ca.crt": "a"},
+        "stringData": {"x": "y"},
+    }
+    without_secrets(secret)
+    assert secret == {"metadata": {"name": "a"}, "data": {"ca.crt": "a"}}
+    bare = {"data": {"token": "t"}}
+    without_secrets(bare)
+    assert bare == {}

@@ -19,7 +19,7 @@ from headrace.core.channel.children import child_names
 from headrace.core.channel.children.pod import Function
 from headrace.core.channel.hook import CERT_MANAGER_API
 from headrace.core.installation.reconcile_settings import ReconcileSettings
-from headrace.core.security.flags import Flags, TransportEncryption
+from headrace.core.security.flags import TransportEncryption
 from headrace.core.trust import is_readable
 
 ISSUER = {"group": "cert-manager.io", "kind": "ClusterIssuer", "name": "knative-eventing-ca-issuer"}
@@ -64,15 +64,21 @@ def secret_name(function: str) -> str:
 
 
 def of(
-    observed: Mapping[str, Any], unseen: Collection[str], apis: Collection[str], settings: ReconcileSettings
+    observed: Mapping[str, Any],
+    unseen: Collection[str],
+    apis: Collection[str],
+    settings: ReconcileSettings,
+    before: Mapping[str, Any],
 ) -> Encryption:
     """The encryption that is asked for, and what there is for it.
 
     Args:
         observed, unseen, apis: of the hook's request.
+        before: the channel's status. While nobody can see the flag, its last value counts, as it does in `receive`.
     """
-    flags = related.flags(observed, unseen) or Flags()
-    mode, place = flags.transport_encryption, f"{settings.system_namespace}/{related.TLS_SECRET}"
+    flags = related.flags(observed, unseen)
+    mode = _last_mode(before) if flags is None else flags.transport_encryption
+    place = f"{settings.system_namespace}/{related.TLS_SECRET}"
     if mode is TransportEncryption.DISABLED:
         return Encryption()
     if f"Secret.v1/{place}" in unseen:
@@ -89,6 +95,14 @@ def of(
         told = f"there is no Secret {place}, and no cert-manager that would make it: put tls.crt, tls.key and ca.crt "
         told += "there, for the names that docs/knative-security.md lists"
     return Encryption(mode, problem=("CertificateMissing", told))
+
+
+def _last_mode(before: Mapping[str, Any]) -> TransportEncryption:
+    """The mode in which these addresses were written."""
+    named = [one.get("name") for one in before.get("addresses") or ()]
+    if not named:
+        return TransportEncryption.DISABLED
+    return TransportEncryption.PERMISSIVE if "http" in named else TransportEncryption.STRICT
 
 
 def _by_secret(mode: TransportEncryption, secret: Mapping[str, Any], place: str) -> Encryption:

@@ -141,7 +141,7 @@ def observed(mode: str = "strict", **data: str) -> dict[str, Any]:
 
 
 def read(seen: dict[str, Any], *unseen: str, apis: tuple[str, ...] = ()) -> Encryption:
-    return encryption.of(seen, unseen, apis, ReconcileSettings())
+    return encryption.of(seen, unseen, apis, ReconcileSettings(), {})
 
 
 def encoded(text: str) -> str:
@@ -193,3 +193,11 @@ def test_functions_that_are_not_ours_to_make_are_encrypted_by_their_address() ->
     https = {"name": "https", "url": "https://receive/shop/orders"}
     found = addresses.to_status("https://receive/shop/orders", functions, read_only=False)
     assert found == {"address": https, "addresses": [https]}
+
+
+@pytest.mark.parametrize("mode", list(TransportEncryption))
+def test_while_nobody_can_see_the_flag_its_last_value_counts(mode: TransportEncryption) -> None:
+    before = told(Encryption(mode, PEM), settings={"runtime": "deployment"})
+    hidden = {"Secret.v1": observed(**{"ca.crt": encoded(PEM)})["Secret.v1"]}
+    found = encryption.of(hidden, (), (), ReconcileSettings(), before)
+    assert found.mode is mode
