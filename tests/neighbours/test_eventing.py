@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jwt
+
 from tests.control_plane.channel_manifests import API_VERSION, channel
 from tests.support.functions.functions import Function
 from tests.support.http.sending import BINARY, send
@@ -21,6 +23,7 @@ from tests.support.waiting import until
 
 MESSAGING = "/apis/messaging.knative.dev/v1/namespaces/{namespace}/channels"
 FLOWS = "/apis/flows.knative.dev/v1/namespaces/{namespace}/{plural}"
+CONFIG_MAPS = "/api/v1/namespaces/knative-eventing/configmaps"
 TEMPLATE = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel"}
 
 
@@ -187,3 +190,33 @@ async def test_a_parallel_is_ready_and_takes_the_branches_whose_filters_answer(
     assert [one.ids for one in filters] == [["1"], ["1"]]
     assert [one.ids for one in branches] == [["1-passed"], []]
     assert end.ids == ["1-passed-done"]
+
+
+async def test_with_knatives_oidc_on_events_go_out_with_a_token_of_the_account_that_it_has_made(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    place, path = subscriber.place(), CHANNELS.format(namespace=namespace)
+    subscriptions, features = SUBSCRIPTIONS.format(namespace=namespace), f"{CONFIG_MAPS}/config-features"
+    (await api.merge(features, {"data": {"authentication-oidc": "enabled"}})).unwrapped()
+    try:
+        (await api.create(path, channel("orders"))).unwrapped()
+        body = subscription("billing", {**TEMPLATE, "name": "orders"}, place)
+        body["spec"]["subscriber"]["audience"] = "billing.example"
+        (await api.create(subscriptions, body)).unwrapped()
+        known = await ready(api, f"{subscriptions}/billing")
+        of = await ready(api, f"{path}/orders")
+
+        await post(of["status"]["address"]["url"], "1")
+
+        (received,) = await place.wait(1, 60.0)
+        token = (received.header("authorization") or "").removeprefix("Bearer ")
+        claims = jwt.decode(token, options={"verify_signature": False})
+        account = known["status"]["auth"]["serviceAccountName"]
+        assert (claims["sub"], claims["aud"]) == (f"system:serviceaccount:{namespace}:{account}", ["billing.example"])
+        (entry,) = (await api.get(f"{path}/orders")).unwrapped()["status"]["subscribers"]
+        assert (entry["ready"], entry["auth"]) == ("True", {"serviceAccountName": account})
+    finally:
+        (await api.merge(features, {"data": {"authentication-oidc": "disabled"}})).unwrapped()
+    for gone in (f"{subscriptions}/billing", f"{path}/orders"):
+        await api.delete(gone)
+        await api.gone(gone)
