@@ -12,7 +12,7 @@ from itertools import pairwise
 from tests.simulation.faults import Kind
 from tests.simulation.ledger import FOR_EVER, Act, Post
 from tests.simulation.oracle.failure import Failure, Invariant
-from tests.simulation.oracle.view import ACK_WAIT, History, Journey, Unsure, retryable, stage_of
+from tests.simulation.oracle.view import History, Journey, Unsure, retryable, stage_of
 from tests.simulation.plan import DEAD_LETTER, REPLY, ROLES, SUBSCRIBER
 
 EARLY = 0.1
@@ -95,6 +95,9 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
             words = f"POSTed to {journey.name} {role} again after {post.status}, which is final"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
         if _is_counted(history, journey, post, place):
+            # Of two that had it in hand after a strike, each goes on from what it has found: one attempt counts twice.
+            behind = _found_on_record(history, journey, post, place) < _most_on_record(journey, post, place)
+            uncounted += behind and bool(history.hits(journey.given_at, post.at))
             continue
         uncounted += 1
         if not _uncounted_by_a_strike(history, journey, post, following):
@@ -136,6 +139,15 @@ def _found_on_record(history: History, journey: Journey, post: Post, place: int)
     return 0 if history.loses_power(kept_at, post.at) else min([before, *found])
 
 
+def _most_on_record(journey: Journey, post: Post, place: int) -> int:
+    """The most attempts that were on record before this POST, since a record of it was deleted last."""
+    most = 0
+    for act in journey.between(0.0, post.at, "ASIDE", "PURGE"):
+        if act.verb == "PURGE" or act.attempts:
+            most = max(most, act.attempts[place]) if act.attempts else 0
+    return most
+
+
 def _went_on_after_the_end(history: History, journey: Journey, post: Post, following: Post) -> bool:
     heard = history.heard(journey, post)
     if isinstance(heard, Unsure) or retryable(heard) or heard is None or heard <= 299:
@@ -148,7 +160,7 @@ def _uncounted_by_a_strike(history: History, journey: Journey, post: Post, follo
     recorded = next((act.at for act in kept if not act.parked), following.at)
     if history.hits(journey.delivered(post), recorded, post.host) or _no_room(history, post.at, following.at):
         return True
-    if history.hits(journey.delivered(following), following.at, following.host):
+    if history.hits(journey.delivered(following), following.at, following.host) or history.put_back(journey, following):
         # One that stood still had it in hand all the while.
         return True
     return any(history.forgotten(journey.name, at, following.at) for at in (recorded, *(act.at for act in kept)))
@@ -193,7 +205,7 @@ def _given_up_too_early(history: History, journey: Journey) -> Iterator[Failure]
     posts = [post for post in journey.of(role) if post.at <= end]
     if not posts:
         return
-    if history.hits(posts[0].at - ACK_WAIT, end, harmless=(Kind.TWO_SCALERS, Kind.STREAM_FULL)):
+    if history.hits(journey.given_at, end, harmless=(Kind.TWO_SCALERS, Kind.STREAM_FULL)):
         # A POST that never arrived was an attempt, too.
         return
     heard = [history.heard(journey, post) for post in posts]

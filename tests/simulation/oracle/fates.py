@@ -43,7 +43,7 @@ def lost_with_power(history: History, posted: Posted, journey: Journey) -> Strik
         # Its sequence was another event's before, and an ack from before names it.
         reused = [number for at, number in stored if at > strike.at]
         if any(
-            _taken(history, posted.event, one, strike.at) and _acked(history, journey, one, strike) for one in reused
+            taken(history, posted.event, one, strike.at) and _acked(history, journey, one, strike) for one in reused
         ):
             return strike
         if reused and _is_outgrown(history, journey, strike):
@@ -73,7 +73,8 @@ def _acked(history: History, journey: Journey, sequence: int, strike: Strike) ->
     return any((act.subscription, act.sequence) == (journey.name, sequence) for act in acks)
 
 
-def _taken(history: History, event: str, sequence: int, before: float) -> bool:
+def taken(history: History, event: str, sequence: int, before: float) -> bool:
+    """Had another event of the channel that sequence by then?"""
     channel = history.events[event].channel
     return any(
         history.events[other].channel == channel and any(at <= before and number == sequence for at, number in stored)
@@ -125,7 +126,12 @@ def nothing_comes_again_without_need(history: History) -> Iterator[Failure]:
             over = min(before.ended, before.at + journey.terms.timeout)
             if journey.name in history.edited:
                 over = before.ended
-            if post.at + history.slack < over and not _excused(history, journey, before.at, post.at, before.host):
+            # Whoever has it in hand since before a strike POSTs it when it can.
+            since = min(journey.delivered(before), journey.delivered(post))
+            struck = history.hits(journey.delivered(post), post.at, post.host) or history.forgotten(
+                journey.name, since, post.at
+            )
+            if post.at + history.slack < over and not (struck or history.hits(before.at, post.at, before.host)):
                 words = f"POSTed to {journey.name} while an earlier POST was not over"
                 yield Failure(Invariant.DUPLICATE, words, journey.event, post.at)
         done = next((post for post in journey.posts if history.finished(journey, post)), None)
@@ -135,7 +141,7 @@ def nothing_comes_again_without_need(history: History) -> Iterator[Failure]:
         if again is None:
             continue
         acked = journey.acked(done.at)
-        if history.hits(journey.delivered(again), again.at, again.host):
+        if history.hits(journey.delivered(again), again.at, again.host) or history.put_back(journey, again):
             # One that stood still had it in hand all the while.
             continue
         if not _excused(history, journey, journey.delivered(done), min(acked, again.at), done.host):

@@ -78,9 +78,36 @@ def _late(history: History, journey: Journey) -> Iterator[Failure]:
         after = [time for time in times if time > at + 1e-6]
         if not after:
             continue
-        if min(after) > at + wait + LATE and not history.hits(at - 30.0, min(after), harmless=(Kind.WALL,)):
+        # A lease that holds as many bytes as it may pulls no more until its subscriber answers.
+        free = max(at + wait, _hands_full_until(history, journey.name, at, min(after)))
+        if min(after) > free + LATE and not history.hits(at - 30.0, min(after), harmless=(Kind.WALL,)):
             words = f"{journey.name}: due at {at + wait:.1f} s, and nothing happened until {min(after):.1f} s"
             yield Failure(Invariant.PROGRESS, words, journey.event, min(after))
 
 
+def _hands_full_until(history: History, name: str, since: float, before: float) -> float:
+    """The last moment in that time up to which the leases of a subscription held so many bytes that none could pull."""
+    held = [
+        (
+            act.at,
+            min([one.at for one in journey.acts if one.at > act.at and one.verb in _SETTLES], default=FOR_EVER),
+            size,
+        )
+        for journey in history.journeys()
+        if journey.name == name and (size := history.events[journey.event].size)
+        for act in journey.between(0.0, before, "DELIVERY")
+    ]
+    for end in sorted((end for _, end, _ in held if since <= end <= before), reverse=True):
+        leases = sum(one.at < end <= one.ended for one in history.ledger.leases)
+        room = min(IN_HAND, PROCESS_BYTES / max(1, leases)) - sum(
+            size for begin, over, size in held if begin < end <= over
+        )
+        if room < LARGEST:
+            return end
+    return 0.0
+
+
+# What one process may hold, what one lease may, and the largest event with its envelope: as the world has them.
+PROCESS_BYTES, IN_HAND, LARGEST = 256 * 1024, 128 * 1024, 72 * 1024
+_SETTLES = ("ACK", "ACK_SYNC", "NAK")
 _MOVES = ("ACK", "ACK_SYNC", "NAK", "ASIDE", "DELIVERY")

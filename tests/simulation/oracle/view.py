@@ -58,6 +58,11 @@ class Journey:
         given = self._given(post)
         return given.at if given is not None else post.at
 
+    @property
+    def given_at(self) -> float:
+        """When the server gave the event away for the first time; zero if the witness has not seen that."""
+        return next((act.at for act in self.acts if act.verb == "DELIVERY"), 0.0)
+
     def is_fresh(self, post: Post) -> bool:
         """Did the server say that this is the event's first delivery? Then no record of it is looked for."""
         given = self._given(post)
@@ -130,6 +135,10 @@ class History:
     def loses_power(self, since: float, until: float = FOR_EVER) -> bool:
         """Did power fail, and take what was not synced then, after that moment?"""
         return any(one.fault.kind is Kind.POWER and since <= one.at <= until for one in self.ledger.strikes)
+
+    def put_back(self, journey: Journey, post: Post) -> bool:
+        """Did it come as if for the first time, since its consumer stood ahead of the stream after power failed?"""
+        return journey.is_fresh(post) and self.loses_power(0.0, post.at) and not self.plan.sync_always
 
     def struck_by(self, *kinds: Kind) -> bool:
         return any(strike.fault.kind in kinds for strike in self.ledger.strikes)
