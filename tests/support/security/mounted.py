@@ -34,6 +34,10 @@ class Mounted:
         """Set these flags, and leave the others."""
         self._write(replace(self.document, flags=replace(self.document.flags, **flags)))
 
+    def bundle(self, trust: str) -> None:
+        """Have this trust bundle."""
+        self._write(replace(self.document, trust=trust))
+
     def ask_for_nothing(self) -> None:
         self._write(SecurityDocument(self.document.revision))
 
