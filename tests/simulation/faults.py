@@ -146,7 +146,7 @@ def _fault(source: random.Random, subscriptions: Sequence[str], last: float) -> 
         target = source.choice(("", "", *FORWARDS))
     else:
         kind, frame, at = source.choice(_AT_A_TIME), None, round(source.uniform(0.0, last + 8.0), 3)
-        target = source.choice((*CLIENTS, *FORWARDS))
+        target = source.choice((*CLIENTS, *FORWARDS, "reconcile"))
     seconds = source.choice(_SPANS)
     values: tuple[float, ...] = ()
     peer = ""

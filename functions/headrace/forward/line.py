@@ -243,7 +243,8 @@ class Line:
         """How many events are unaccounted for; 1 when NATS can't be asked."""
         asked = self._order.known() - self._settling
         unsettled = await _known(self._survey.unsettled())
-        return 1 if unsettled is None else self._order.missing(unsettled, asked)
+        # An ack that was sent meanwhile may have overtaken the question, on a connection that has just come back.
+        return 1 if unsettled is None else self._order.missing(unsettled, asked - self._settling)
 
     async def _read_records(self) -> bool:
         now, most = self._now(), self._subscriber.policy.longest_wait.total_seconds()
