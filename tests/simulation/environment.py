@@ -22,6 +22,7 @@ import uvicorn
 
 from headrace.io.http.connection import HttpConnection
 from headrace.io.process import clock
+from headrace.server.connection import BoundedConnection
 from tests.simulation.loop import SimulatedLoop, current
 
 EPOCH = 1_790_000_000.0
@@ -85,7 +86,7 @@ def prepare() -> None:
     # It would write the same again for each function that starts.
     uvicorn.Config.configure_logging = lambda _: None
     # What a set holds is visited by its hash, which for such an object is its address: no seed decides that.
-    for kind in (asyncio.Event, HttpConnection):
+    for kind in (asyncio.Event, HttpConnection, BoundedConnection):
         kind.__hash__ = _age
     sys.unraisablehook = _unraisable
     gc.collect()

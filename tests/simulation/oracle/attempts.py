@@ -104,6 +104,7 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
             words = f"POSTed to {journey.name} {role} again, and the attempt before is not on record"
             yield Failure(Invariant.ATTEMPTS, words, journey.event, following.at)
             return
+    uncounted += _taken_back(history, journey, place)
     # A kept connection that broke without a byte of an answer does not end a stage (ADR 057).
     most += any(post.status is None for post in posts[most - 1 :])
     if len(posts) > most + uncounted and not _begun_anew(history, journey, posts):
@@ -146,6 +147,19 @@ def _most_on_record(journey: Journey, post: Post, place: int) -> int:
         if act.verb == "PURGE" or act.attempts:
             most = max(most, act.attempts[place]) if act.attempts else 0
     return most
+
+
+def _taken_back(history: History, journey: Journey, place: int) -> int:
+    """Attempts that went from the record again, by the late word of one that had the event in hand since a strike."""
+    taken, before = 0, 0
+    for act in journey.between(0.0, FOR_EVER, "ASIDE", "PURGE"):
+        if act.verb == "ASIDE" and not act.attempts:
+            continue
+        now = act.attempts[place] if act.attempts else 0
+        if act.verb == "ASIDE" and now < before and history.hits(journey.given_at, act.at):
+            taken += before - now
+        before = now
+    return taken
 
 
 def _went_on_after_the_end(history: History, journey: Journey, post: Post, following: Post) -> bool:
