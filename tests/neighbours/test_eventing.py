@@ -12,6 +12,8 @@ from typing import Any
 
 import jwt
 
+from headrace.core.event.event_kinds import EventKind
+from headrace_operator.channels import event_type
 from tests.control_plane.channel_manifests import API_VERSION, channel
 from tests.support.functions.functions import Function
 from tests.support.http.sending import BINARY, send
@@ -220,3 +222,18 @@ async def test_with_knatives_oidc_on_events_go_out_with_a_token_of_the_account_t
     for gone in (f"{subscriptions}/billing", f"{path}/orders"):
         await api.delete(gone)
         await api.gone(gone)
+
+
+async def test_an_event_type_of_ours_is_ready_by_knatives_own_controller_and_webhook(
+    headrace: dict[str, Function], api: Api, namespace: str
+) -> None:
+    path = CHANNELS.format(namespace=namespace)
+    (await api.create(path, channel("orders"))).unwrapped()
+    orders = await ready(api, f"{path}/orders")
+    kind = EventKind("order.created", "/shop", "", "1.0")
+    folder = f"/apis/{event_type.EVENTING}/namespaces/{namespace}/eventtypes"
+
+    (await api.create(folder, event_type.body(orders, kind))).unwrapped()
+
+    made = await ready(api, f"{folder}/{event_type.name((namespace, 'orders'), kind)}")
+    assert event_type.told(made) == ((namespace, "orders"), "order.created", "/shop")
