@@ -14,8 +14,9 @@ from headrace.host.app import application
 application({target!r})
 print(*sys.modules)
 """
-# A client that is the fallback, HTTP clients, manifests, the operator's.
+# A client that is the fallback, HTTP clients, manifests, the operator's; what verifies tokens and reads expressions.
 NEVER = {"nats", "aiohttp", "requests", "kubernetes", "yaml", "prometheus_client", "functions_framework", "cloudevents"}
+NEVER |= {"jwt", "cryptography", "lark"}
 
 
 def loaded(target: str) -> set[str]:
