@@ -250,7 +250,7 @@ def draw(seed: int) -> Plan:
     )
     struck = faults.draw(source, list(drawn.subscriptions()), at)
     drawn = replace(drawn, faults=struck, replicated=source.random() < 0.5)
-    theme = source.choice((*[None] * 14, _lost_on_the_wire, _early))
+    theme = source.choice((*[None] * 13, _left_ahead, _lost_on_the_wire, _early))
     return drawn if theme is None else theme(drawn, source)
 
 
@@ -267,6 +267,16 @@ def _lost_on_the_wire(drawn: Plan, source: random.Random) -> Plan:
     frame = Frame(Verb.DELIVERY, source.randint(1, len(events)), source.random() < 0.5)
     fault = Fault(Kind.RESET, "", None, frame)
     return replace(drawn, channels=(ChannelPlan("c0", (terms,)),), events=tuple(events), faults=(fault,))
+
+
+def _left_ahead(drawn: Plan, source: random.Random) -> Plan:
+    """Replicas lose power and what they have stored, but not what a consumer has; fewer events come then."""
+    times = [*[0.0] * source.choice((3, 5)), *(8.0 + n for n in range(2))]
+    events = [EventPlan(f"e{n}", at) for n, at in enumerate(times)]
+    fault = Fault(Kind.POWER, "nats", 4.0, seconds=1.0, values=(0.0, 1.0, 1.0))
+    terms = replace(_subscription(source, 0), timeout=3.0)
+    lost = replace(drawn, sync_always=False, replicated=True, faults=(fault,))
+    return replace(lost, channels=(ChannelPlan("c0", (terms,)),), events=tuple(events))
 
 
 def _early(drawn: Plan, source: random.Random) -> Plan:
