@@ -169,6 +169,8 @@ async def test_an_api_server_that_signs_by_a_new_key_at_once_costs_no_event(
     control_plane.issuer_keys.insert(0, new_key)
     # Not on a thread: the API server would end with it.
     control_plane.restart_api_server()
+    # Our client's loop has stood still, and learns now that its connections have ended.
+    await asyncio.sleep(0.2)
     new = await channel.token()
     assert jwt.get_unverified_header(new)["kid"] != jwt.get_unverified_header(old)["kid"]
     assert (await channel.send(new)).status == 503
