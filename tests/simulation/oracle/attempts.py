@@ -97,7 +97,9 @@ def _counted(history: History, journey: Journey, role: str) -> Iterator[Failure]
         if _is_counted(history, journey, post, place):
             # Of two that had it in hand after a strike, each goes on from what it has found: one attempt counts twice.
             behind = _found_on_record(history, journey, post, place) < _most_on_record(journey, post, place)
-            uncounted += behind and bool(history.hits(journey.given_at, post.at))
+            # And so does one whose record was still on its way when the next had it.
+            late = not journey.between(post.at, following.at, "ASIDE")
+            uncounted += (behind or late) and bool(history.hits(journey.given_at, following.at))
             continue
         uncounted += 1
         if not _uncounted_by_a_strike(history, journey, post, following):
