@@ -20,7 +20,9 @@ from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.installation import tenants
 from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.nats.action import Done, ResetConsumer
 from headrace.core.security import document as security
+from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
@@ -155,6 +157,10 @@ async def reconcile_works(server: PermittedServer, monkeypatch: pytest.MonkeyPat
             await hook.sync(channel(entry("aaaa-1"), stream=stream(maxMsgs=500)))
         found = await nats.call(f"CONSUMER.LIST.{STREAM}")
         assert [one["name"] for one in found["consumers"]] == ["KN_SUB_AAAA1"]
+        # A consumer that stands ahead of its stream needs a loss of power; it is put back as any other.
+        assert isinstance(
+            await Admin(hook.api, hook.jetstream).carry_out(ResetConsumer(STREAM, "KN_SUB_AAAA1", 1)), Done
+        )
         # A record of an event that the server has discarded meanwhile.
         await nats.store("shop.orders._knative", b"{}")
         await nats.store("shop.orders._knative_aside.stage.KN_SUB_AAAA1.1", b"{}")
