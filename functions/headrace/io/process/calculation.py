@@ -44,8 +44,11 @@ async def calculate(things: int, function: Callable[P, T], /, *args: P.args, **k
     """
     if things <= MOST_ON_THE_LOOP:
         return function(*args, **kwargs)
+    # Not as the result of the executor's future: the thread holds that a moment longer than we, and would free it all.
+    results: list[T] = []
     with _collector.put_off():
-        return await asyncio.get_running_loop().run_in_executor(_thread, partial(function, *args, **kwargs))
+        await asyncio.get_running_loop().run_in_executor(_thread, lambda: results.append(function(*args, **kwargs)))
+    return results.pop()
 
 
 class Undertaking:

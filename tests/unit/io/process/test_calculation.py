@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -92,8 +93,18 @@ def _many() -> dict[str, dict[str, dict[str, _Value]]]:
     return {"children": {"Deployment.apps/v1": {f"shop/{index}": _Value() for index in range(5_000)}}}
 
 
-async def test_what_a_large_call_has_made_goes_in_slices_and_all_of_it() -> None:
+async def test_what_a_large_call_has_made_goes_in_slices_and_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _Value.gone, seen = 0, [0]
+    loop = asyncio.get_running_loop()
+    tell = loop.call_soon_threadsafe
+
+    def lingering(*arguments: Any, **named: Any) -> Any:
+        # The thread's turn ends here: the loop has the result long before the thread goes on.
+        handle = tell(*arguments, **named)
+        time.sleep(0.2)
+        return handle
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", lingering)
 
     async def look() -> None:
         while True:
