@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -303,7 +304,11 @@ def test_the_work_grows_with_the_number_of_subscribers_not_with_its_square() -> 
         assert (len(bindings), len(leavers)) == (many, many)
         return took
 
-    ratio = min(seconds(2_000) for _ in range(2)) / min(seconds(250) for _ in range(4))
-
-    # Eight times the subscribers; in a square the searches alone would take sixty-four times as long.
-    assert ratio < 16
+    # Eight times the subscribers; in a square the searches alone would take sixty-four times as long. A machine that
+    # others load takes longer now and then: the least of each size counts, of tries that take turns.
+    few, many = inf, inf
+    for _ in range(8):
+        few, many = min(few, seconds(250)), min(many, seconds(2_000))
+        if many < 16 * few:
+            return
+    raise AssertionError(f"{many / few:.1f} times as long with eight times the subscribers")
