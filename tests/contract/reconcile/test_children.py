@@ -88,7 +88,8 @@ async def test_what_the_installations_config_map_names_is_mounted_into_functions
     answer = await Hook(connection, around, **CLUSTER_SCOPED).sync(channel(entry()))
 
     for function in answer["children"]:
-        (volume,) = at(function, "spec/template/spec/volumes")
+        (volume, security) = at(function, "spec/template/spec/volumes")
+        assert security["projected"]["sources"] == [{"configMap": {"name": "headrace-security", "optional": True}}]
         items = [{"key": "my.creds", "path": "nats.creds"}]
         assert volume["projected"]["sources"] == [{"secret": {"name": "user", "items": items, "optional": True}}]
     told = condition(answer, "NatsSettingsRead")
@@ -110,14 +111,15 @@ FORGED = {
 
 
 @pytest.mark.parametrize(
-    "annotations",
+    ("annotations", "senders"),
     [
-        pytest.param({}, id="that makes sense"),
-        pytest.param({"headrace.dev/max-scale": "many"}, id="that makes none any more"),
+        pytest.param({}, {}, id="that makes sense"),
+        # As whom events are sent is not known then: the last identities still count.
+        pytest.param({"headrace.dev/max-scale": "many"}, {"identities": None}, id="that makes none any more"),
     ],
 )
 async def test_where_leases_are_opened_follows_from_nats_and_the_children_and_never_from_a_status(
-    hook: Hook, annotations: dict[str, str]
+    hook: Hook, annotations: dict[str, str], senders: dict[str, None]
 ) -> None:
     before = await hook.sync(channel(entry()))
     hook.children = as_observed(before["children"])
@@ -133,7 +135,7 @@ async def test_where_leases_are_opened_follows_from_nats_and_the_children_and_ne
 
     answer = await hook.sync(channel(entry(), annotations=annotations, status=FORGED))
 
-    assert answer["headrace"]["leasePlaces"] == places
+    assert answer["headrace"]["leasePlaces"] == {**places, **senders}
 
 
 async def test_of_a_channel_without_consumers_that_makes_no_sense_no_place_is_known(hook: Hook) -> None:

@@ -128,14 +128,18 @@ async def test_the_default_for_the_cluster_says_which_config_map_counts_for_reco
 
     assert conditions(chosen)["StreamReady"]["status"] == "True"
     assert "NatsSettingsRead" not in conditions(chosen)
-    assert config_maps(chosen) == {"/etc/headrace/nats-config": "config-nats"}
+    assert config_maps(chosen) == {"/etc/headrace/nats-config": "config-nats", **SECURITY}
     assert conditions(unmounted)["NatsSettingsRead"]["message"].startswith(
         "clusterDefault.configName of ConfigMap config-ch-jetstream-defaults is 'custom', which is not mounted"
     )
     assert config_maps(unmounted) == {
         "/etc/headrace/nats-config/named": "config-nats",
         "/etc/headrace/nats-config/proposed": "config-jetstream",
+        **SECURITY,
     }
+
+
+SECURITY = {"/etc/headrace/security": "headrace-security"}
 
 
 def config_maps(answer: dict[str, Any]) -> dict[str, str]:
