@@ -73,7 +73,9 @@ def _too_early(history: History, journey: Journey, record: Act, failed: Post) ->
     known = known and not history.struck_by(Kind.POWER, Kind.ASIDE_FULL, Kind.NO_LEADER, Kind.EDIT, Kind.WALL)
     # And a clock that was set may say that it is due.
     clocks = history.struck_by(Kind.WALL) and history.hits(record.at - 1.0, following.at)
-    if history.hits(journey.delivered(failed), record.at, failed.host):
+    if history.hits(journey.delivered(failed), record.at, failed.host) or history.hits(
+        journey.delivered(following), following.at, following.host
+    ):
         # The strike let another `forward` have it, too.
         return
     told = [journey.posts[0].at, journey.delivered(failed), record.at]
@@ -239,10 +241,15 @@ def _record_after_nak(history: History, journey: Journey) -> Iterator[Failure]:
     for nak in journey.between(0.0, FOR_EVER, "NAK"):
         # What comes again after a strike, while a `forward` has it in hand, is given back at once.
         twin = nak.seconds == TWIN_PAUSE and history.hits(0.0, nak.at)
-        if nak.seconds <= 0.0 or twin:
+        given = [act.at for act in journey.between(0.0, nak.at, "DELIVERY")]
+        # The server has forgotten that it gave the event away: one has it in hand twice, and each POST its own NAK.
+        if nak.seconds <= 0.0 or twin or any(history.forgotten(journey.name, at, nak.at) for at in given):
             continue
         posts = [post for post in journey.posts if post.at <= nak.at and post.host in ("", nak.host)]
         if not posts or posts[-1].ended > nak.at + history.slack:
+            continue
+        if history.hits(journey.delivered(posts[-1]), nak.at, nak.host):
+            # The record was lost on its way, or the POST came so late that it was given up before.
             continue
         if not journey.between(posts[-1].at, nak.at, "ASIDE", "NAK")[:-1]:
             words = f"{journey.name}: given back before its attempt was on record"
