@@ -59,7 +59,7 @@ async def test_a_new_channel_is_held_and_gets_the_hooks_status(
     call = await hook.called()
     assert call.request["parent"]["metadata"]["finalizers"] == [FINALIZER]
     assert call.request["finalizing"] is False
-    assert call.request["headrace"]["apis"] == ["keda.sh/v1alpha1", "serving.knative.dev/v1"]
+    assert call.request["headrace"]["apis"] == ["cert-manager.io/v1", "keda.sh/v1alpha1", "serving.knative.dev/v1"]
 
 
 async def test_an_edit_is_reconciled_and_what_is_left_out_of_the_status_goes(

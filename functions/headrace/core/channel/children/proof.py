@@ -77,12 +77,12 @@ def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | No
 def _as_before(wanted: Object, live: Mapping[str, Any]) -> Object:
     """The wanted object with its present template, except for the variables of the shared token."""
     template = copy.deepcopy(live["spec"]["template"])
-    told = [one for one in _variables(wanted) if one["name"] in TOKEN_VARIABLES]
+    told = {one["name"]: one for one in _variables(wanted) if one["name"] in TOKEN_VARIABLES}
     for container in template["spec"]["containers"]:
-        container["env"] = [
-            *(one for one in container.get("env") or () if one.get("name") not in TOKEN_VARIABLES),
-            *told,
-        ]
+        # Each stays at its place: in another order they would be another revision, for nothing.
+        kept = {one.get("name"): one for one in container.get("env") or ()}
+        together = {**kept, **told}
+        container["env"] = [one for name, one in together.items() if name in told or name not in TOKEN_VARIABLES]
     metadata = wanted["metadata"]
     annotations = {name: text for name, text in metadata["annotations"].items() if name != TEMPLATE_ANNOTATION}
     before = (live["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
