@@ -29,13 +29,14 @@ from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 
+CERTIFICATE = Kind(CERT_MANAGER_API, "Certificate", "certificates")
 KINDS = (
     Kind("v1", "Service", "services"),
     Kind("v1", "ServiceAccount", "serviceaccounts"),
     DEPLOYMENT,
     Kind(SERVING_API, "Service", "services"),
     Kind(KEDA_API, "ScaledObject", "scaledobjects"),
-    Kind(CERT_MANAGER_API, "Certificate", "certificates"),
+    CERTIFICATE,
 )
 """The kinds of children in the hook's answers; a kind of an optional API is watched once the cluster serves it."""
 # A child that is being deleted must be gone before it can be made anew.
@@ -82,16 +83,32 @@ class Children:
         self._wants.clear()
 
     async def watch_what_is_served(self) -> None:
-        """Begin to watch the kinds that the cluster serves; returns when all of them are listed."""
+        """Begin to watch the kinds that the cluster serves; returns when all of them are listed.
+
+        Certificates are for a flag that few set: an operator that lacks the right to see them goes on without.
+        """
         for kind in KINDS:
             if self._discovery.serves(kind.api_version):
                 self._watch(kind)
-        await asyncio.gather(*(watch.cache.wait_until_listed() for watch in self._watches.values()))
+        await asyncio.gather(
+            *(
+                watch.answered.wait() if kind == CERTIFICATE else watch.cache.wait_until_listed()
+                for kind, watch in self._watches.items()
+            )
+        )
+        if self._blind_to_certificates:
+            _log.warning("the operator may not list certificates.cert-manager.io, and has none made: see docs/rbac.md")
 
     @property
     def apis(self) -> frozenset[str]:
-        """Which optional APIs the cluster serves."""
-        return frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API, CERT_MANAGER_API)))
+        """Which optional APIs the cluster serves, and shows to us."""
+        served = frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API, CERT_MANAGER_API)))
+        return served - {CERT_MANAGER_API} if self._blind_to_certificates else served
+
+    @property
+    def _blind_to_certificates(self) -> bool:
+        watch = self._watches.get(CERTIFICATE)
+        return watch is not None and not watch.cache.listed
 
     def all(self) -> Iterator[tuple[Spot, Body]]:
         for kind, watch in self._watches.items():

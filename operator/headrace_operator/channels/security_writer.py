@@ -147,7 +147,9 @@ class SecurityWriter:
             tasks.create_task(self._write_for_ever(), name="security-documents")
 
     async def _write_for_ever(self) -> None:
+        # Another operator may have led meanwhile: what it has written counts until each channel is heard of again.
         self._written.clear()
+        self._parts.clear()
         await self._channels.wait_until_listed()
         for one in self.watches:
             await one.answered.wait()

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from headrace_operator.channels.children import Children
+from headrace.core.errors import Refused
+from headrace_operator.channels.children import CERTIFICATE, Children
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Discovery, Kind
 from headrace_operator.kube.watch import Cache
@@ -97,6 +98,23 @@ async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unw
         # Told apart from one that is really not wanted.
         await children.make_so(channel(), [])
         assert [path.split("/")[-1] for path in server.deleted] == ["forward-1"]
+
+
+async def test_an_operator_that_may_not_see_certificates_does_all_its_other_work() -> None:
+    class Unprepared(ApiServer):
+        async def list(self, path: str, selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
+            if path == CERTIFICATE.path():
+                raise Refused("certificates.cert-manager.io is forbidden", status=403)
+            return await super().list(path, selection)
+
+    class Certified(Served):
+        def serves(self, api_version: str) -> bool:
+            return api_version == CERTIFICATE.api_version or super().serves(api_version)
+
+    async with watched(Unprepared(), Certified()) as children:
+        assert children.apis == {KNATIVE.api_version}
+    async with watched(ApiServer(), Certified()) as children:
+        assert children.apis == {KNATIVE.api_version, CERTIFICATE.api_version}
 
 
 async def test_what_bears_a_channels_uid_in_a_strangers_namespace_is_no_child_of_it() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -289,3 +291,20 @@ async def test_policies_without_room_close_the_channels_of_their_namespace_and_n
         "shop/returns": {"unreadable"},
         "bank/loans": {"policies"},
     }
+
+
+async def test_an_operator_that_leads_again_writes_no_policies_of_its_last_time(around: Around, server: Server) -> None:
+    old, new = ({"policies": [{"name": name, "from": [name]}]} for name in ("old", "new"))
+    around.flags({"authentication-oidc": "enabled"})
+    around.answer(ORDERS, policies=old)
+    await around.bring()
+    found = server.document("knative-eventing")
+    other = replace(found, revision=found.revision + 1, channels={"/".join(ORDERS): new})
+    (body,) = server.objects.values()
+    body["data"][form.KEY] = other.to_json().decode()
+    for watch in around.writer.watches:
+        watch.answered.set()
+    leading = asyncio.create_task(around.writer.run())
+    await asyncio.sleep(0.4)
+    leading.cancel()
+    assert server.document("knative-eventing").channels == {"/".join(ORDERS): new}
