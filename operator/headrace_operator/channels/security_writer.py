@@ -50,7 +50,7 @@ _log = log.get("security")
 class PlacedPart:
     """One channel's part: where its functions are, and what its policies say; None: none applies to it."""
 
-    place: str
+    places: frozenset[str]
     policies: Mapping[str, Any] | None
 
 
@@ -124,17 +124,17 @@ class SecurityWriter:
 
     def hear(self, channel: Key, answer: HookResponse) -> None:
         """Take a channel's part from the hook's answer."""
-        places = {
+        # While a channel moves, or can't be read, it has functions in two namespaces.
+        places = frozenset(
             one["metadata"]["namespace"]
             for one in answer.children
             if (one["metadata"].get("labels") or {}).get(COMPONENT_LABEL) in ("receive", "forward")
-        }
-        for place in places:
-            part = PlacedPart(place, answer.security)
-            if self._parts.get(channel) != part:
-                self._parts[channel] = part
-                self._places.add(place)
-                self.changed()
+        )
+        part = PlacedPart(places, answer.security)
+        if places and (self._parts.get(channel) != part or not places <= self._places):
+            self._parts[channel] = part
+            self._places |= places
+            self.changed()
 
     async def watch(self) -> None:
         """Watch Knative's ConfigMaps until cancelled, also in an operator that does not lead."""
@@ -173,6 +173,12 @@ class SecurityWriter:
             await self._write(place)
             trouble.over()
         except HeadraceError as error:
+            if isinstance(error, Refused) and error.status == 404:
+                # The namespace is gone; a channel that has functions there anew is heard of.
+                for gone in (self._written, self._trouble):
+                    gone.pop(place, None)
+                self._places.discard(place)
+                return
             words = "the security document of a namespace can't be written, trying again"
             write = _log.warning if trouble.note(str(error)) else _log.debug
             write(words, namespace=place, error=str(error))
@@ -206,7 +212,7 @@ class SecurityWriter:
         Args:
             before: the last one; of a channel that was not heard of yet, what it says still counts.
         """
-        here = {"/".join(channel): part.policies for channel, part in self._parts.items() if part.place == place}
+        here = {"/".join(channel): part.policies for channel, part in self._parts.items() if place in part.places}
         unheard = {
             name: policies
             for name, policies in before.channels.items()

@@ -38,11 +38,16 @@ class Server:
         self.pushed: list[tuple[str, bytes]] = []
         self.forbidden = False
         self.away = False
+        self.gone = False
+        self.tried = 0
 
     async def get(self, path: str) -> dict[str, Any] | None:
         return self.objects.get(path)
 
     async def apply(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.tried += 1
+        if self.gone:
+            raise Refused("namespaces not found", status=404)
         if self.forbidden:
             raise Refused("not in this namespace", status=403)
         self.writes += 1
@@ -85,13 +90,16 @@ class Around:
         self.see(self.channels, *({"metadata": {"namespace": one, "name": name, "uid": name}} for one, name in names))
 
     def answer(self, channel: tuple[str, str], place: str = "knative-eventing", policies: Any = None) -> None:
-        labels = {"app.kubernetes.io/component": "receive"}
-        child = {"kind": "Deployment", "metadata": {"namespace": place, "name": "receive", "labels": labels}}
-        self.writer.hear(channel, HookResponse(children=(child,), security=policies))
+        self.writer.hear(channel, HookResponse(children=(receive(place),), security=policies))
 
     async def bring(self) -> None:
         for place in sorted(self.writer._places):
             await self.writer._bring(place)
+
+
+def receive(place: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/component": "receive"}
+    return {"kind": "Deployment", "metadata": {"namespace": place, "name": "receive", "labels": labels}}
 
 
 def config_map(name: str, data: Mapping[str, str]) -> dict[str, Any]:
@@ -308,3 +316,33 @@ async def test_an_operator_that_leads_again_writes_no_policies_of_its_last_time(
     await asyncio.sleep(0.4)
     leading.cancel()
     assert server.document("knative-eventing").channels == {"/".join(ORDERS): new}
+
+
+async def test_a_channel_with_functions_in_two_namespaces_has_its_policies_in_both(
+    around: Around, server: Server
+) -> None:
+    policies = {"policies": [{"name": "till", "from": ["till"]}]}
+    around.flags({"authentication-oidc": "enabled"})
+    children = receive("knative-eventing"), receive("shop")
+    around.writer.hear(ORDERS, HookResponse(children=children, security=policies))
+    await around.bring()
+    for place in ("knative-eventing", "shop"):
+        assert server.document(place).channels == {"/".join(ORDERS): policies}
+
+
+async def test_a_namespace_that_is_gone_is_left_alone(around: Around, server: Server) -> None:
+    around.flags(STRICT)
+    around.answer(ORDERS, "shop")
+    await around.bring()
+    server.objects.clear()
+    server.gone = True
+    around.channel(RETURNS)
+    await around.bring()
+    tried = server.tried
+    await around.bring()
+    assert (server.tried, around.writer._places) == (tried, set())
+
+    server.gone = False
+    around.answer(ORDERS, "shop")
+    await around.bring()
+    assert server.document("shop").flags.transport_encryption is TransportEncryption.STRICT
