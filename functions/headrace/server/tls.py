@@ -23,8 +23,12 @@ HANDSHAKE_SECONDS = 10.0
 LONGEST_HANDSHAKE = 16 * 1024
 # OpenSSL gives one record at a time, which has at most so many bytes.
 RECORD = 16 * 1024
-# A quarter of a megabyte may come at once, in records of a byte: so many of them are half a millisecond's work.
+# Encrypted, and of an older version: so long are they at most.
+LONGEST_RECORD = RECORD + 2 * 1024
+# A quarter of a megabyte may come at once, in records of a byte or of a new key: OpenSSL takes all new keys that it has
+# in one call, and ten thousand of them are a tenth of a second's work. So many records are one millisecond's or two.
 TURN_RECORDS = 128
+_HEADER, _LENGTH_AT = 5, 3
 
 _log = log.get("tls")
 
@@ -58,7 +62,7 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         self._patience = Patience(loop, self._expire)
         self._socket: Any = None
         self._closing = False
-        # What has come before the end of the handshake, and how much more of it may be a part of that.
+        # What has come and OpenSSL was not given, and how much more of it may be a part of the handshake.
         self._early = b""
         self._allowed = LONGEST_HANDSHAKE
         # Why nothing is read: the protocol has enough, the client does not read, or bytes wait for their turn.
@@ -82,7 +86,7 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
             self._early += data
             self._ask_turn()
         else:
-            self._in.write(data)
+            self._early += data
             self._read()
 
     def eof_received(self) -> None:
@@ -145,7 +149,7 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
     def resume_reading(self) -> None:
         self._full = False
         self._read_or_not()
-        if self._in.pending:
+        if self._early:
             self._ask_turn()
 
     def get_write_buffer_size(self) -> int:
@@ -213,13 +217,13 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
             # It has said why, and a stranger's nonsense is no news.
             self.close()
             return
-        self._in.write(self._early)
-        self._early = b""
+        # It has read whole records so far, and what is left begins with one.
+        self._early = self._in.read() + self._early
         self._leave()
         self._inside = self._make()
         self._inside.connection_made(self)
         self._flush()
-        if self._in.pending:
+        if self._early:
             self._read()
 
     def _leave(self) -> None:
@@ -232,17 +236,16 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         """Give the protocol what has come, up to the end of this turn."""
         if self._full or self._closing or self._inside is None:
             return
+        more = self._give_records()
         pieces: list[bytes] = []
         ended = False
         try:
-            while len(pieces) < TURN_RECORDS:
+            while self._in.pending or self._tls.pending():
                 piece = self._tls.read(RECORD)
                 if not piece:
                     ended = True
                     break
                 pieces.append(piece)
-                if not self._in.pending and not self._tls.pending():
-                    break
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError:
@@ -256,8 +259,28 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
             if not self._closing:
                 self._inside.eof_received()
             self.close()
-        elif len(pieces) == TURN_RECORDS:
+        elif more:
             self._ask_turn()
+
+    def _give_records(self) -> bool:
+        """Give OpenSSL the whole records that have come, as many as one turn has; are there more?"""
+        early, end, records = self._early, 0, 0
+        while end + _HEADER <= len(early):
+            length = int.from_bytes(early[end + _LENGTH_AT : end + _HEADER])
+            if length > LONGEST_RECORD:
+                # OpenSSL says what is wrong with it.
+                end = len(early)
+            elif end + _HEADER + length > len(early):
+                break
+            elif records == TURN_RECORDS:
+                self._in.write(early[:end])
+                self._early = early[end:]
+                return True
+            else:
+                end, records = end + _HEADER + length, records + 1
+        self._in.write(early[:end])
+        self._early = early[end:]
+        return False
 
     def _flush(self) -> None:
         if (sent := self._out.read()) and not self._socket.is_closing():
