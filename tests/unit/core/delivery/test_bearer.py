@@ -120,3 +120,14 @@ def test_the_answer_names_the_audiences_whose_tokens_are_outdated(told: list[str
     found = lease.answer(Tally(outdated=told), pending=1, ack_pending=2, now=0)
     assert lease.read_answer(json.loads(json.dumps(found.to_json()))) == found
     assert ("outdated_tokens" in found.to_json()) is bool(told)
+
+
+def test_a_token_that_the_end_of_an_answer_cuts_is_hidden_too() -> None:
+    token = "eyJhbGciOiJSUzI1NiIs" + "payload" * 40
+    bearers = {"a": Bearer(token)}
+    for left in (20, len(token) - 1):
+        assert bearer.hidden(b'{"authorization":"Bearer ' + token[:left].encode(), bearers) == (
+            b'{"authorization":"Bearer ***'
+        )
+    assert bearer.hidden(token.encode() * 2 + b" and more", bearers) == b"****** and more"
+    assert bearer.hidden(token[:20].encode() + b" and more", bearers) == token[:20].encode() + b" and more"
