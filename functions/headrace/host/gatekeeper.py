@@ -24,15 +24,15 @@ class Gatekeeper:
 
     def _obey(self, document: SecurityDocument) -> None:
         issuer = Issuer(document.issuer, document.algorithms, document.keys) if document.flags.oidc else None
-        before, self._issuer = self._issuer, issuer
         if issuer is None:
-            self.gate.tokens = self.gate.senders = None
+            self._issuer = self.gate.tokens = self.gate.senders = None
             return
         # On demand: the modules take as long to import as all of `receive`, which starts from zero.
         from headrace.core.security.senders import Senders
         from headrace.core.security.token import Tokens
 
-        self.gate.senders = Senders(document)
         # A policy changes more often than an issuer, and verified tokens stay verified.
-        if issuer != before:
+        if issuer != self._issuer:
             self.gate.tokens = Tokens(issuer, clock.wall)
+            self._issuer = issuer
+        self.gate.senders = Senders(document)

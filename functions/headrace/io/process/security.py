@@ -107,5 +107,6 @@ class Security:
         self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_and_plan)
 
     def _look_and_plan(self) -> None:
-        self.look()
+        # First: whatever a listener does, the mount is looked at again.
         self._plan()
+        self.look()
